@@ -1,0 +1,4 @@
+"""Kafka's protocol as bytes: messages, frames, record batches, errors.
+
+Knows no socket, file, cluster or clock.
+"""
