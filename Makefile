@@ -1,0 +1,56 @@
+# Every command sets up what it needs. Python 3.11 or later and make are enough for all but `compat`.
+#
+#   make test PYTHON=python3.12 VENV=.venv-3.12    another Python, in a place of its own
+#   make test ARGS="tests/test_wire.py -k varint"  a part of the tests
+
+VENV ?= .venv
+ARGS ?=
+
+# Empty: the first Python on the path that is new enough.
+PYTHON ?=
+
+BIN := $(VENV)/bin
+PIP_INSTALL := $(BIN)/python -m pip --disable-pip-version-check install --quiet
+PYTHON_SUFFICES := import sys; sys.exit(sys.version_info < (3, 11))
+
+.DEFAULT_GOAL := help
+.PHONY: help setup test check packaging compat bench fuzz
+
+help: ## list these commands
+	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "make %-10s %s\n", $$1, $$2 }' Makefile
+
+setup: $(VENV)/.dev ## make .venv, with Ottla and the development tools in it
+
+test: $(VENV)/.dev ## run the tests that need nothing but Python
+	$(BIN)/pytest -n auto --maxprocesses 4 $(ARGS)
+
+check: $(VENV)/.dev ## format, lint, types, imports, and what tests/test_tidy.py holds
+	$(BIN)/ruff format --check .
+	$(BIN)/ruff check .
+	$(BIN)/mypy
+	$(BIN)/lint-imports
+	$(BIN)/pytest -q tests/test_tidy.py
+
+packaging: $(VENV)/.dev ## install Ottla in every way that pip knows, and look at what came
+	$(BIN)/pytest -m packaging tests/test_packaging.py $(ARGS)
+
+compat: $(VENV)/.compat ## compare with a real Apache Kafka (needs Java 17 and Maven)
+	$(BIN)/pytest -rs compat_tests $(ARGS)
+
+# The stamps: a second call finds nothing to do, a changed pyproject.toml is installed again.
+$(VENV)/.dev: pyproject.toml | $(BIN)/python
+	$(PIP_INSTALL) --editable . --group dev
+	@touch $@
+
+$(VENV)/.compat: pyproject.toml $(VENV)/.dev
+	$(PIP_INSTALL) --group compat
+	@touch $@
+
+# pip reads dependency groups from 25.1 on; the pip that comes with a Python may be older.
+$(BIN)/python:
+	@python=$$(for each in $(or $(PYTHON),python3 python3.13 python3.12 python3.11); do \
+	    "$$each" -c '$(PYTHON_SUFFICES)' 2>/dev/null && echo "$$each" && break; done); \
+	if [ -z "$$python" ]; then \
+	    echo "Ottla needs Python 3.11 or later: make PYTHON=/path/to/python3" >&2; exit 1; fi; \
+	"$$python" -m venv $(VENV) && $(PIP_INSTALL) 'pip>=25.1' \
+	    || { rm -f $(BIN)/python; exit 1; }
