@@ -1,4 +1,5 @@
-# Every command sets up what it needs. Python 3.11 or later and make are enough for all but `compat`.
+# Every command sets up what it needs: Python 3.11 or later and make are enough. Only `compat`
+# needs more, and says so.
 #
 #   make test PYTHON=python3.12 VENV=.venv-3.12    another Python, in a place of its own
 #   make test ARGS="tests/test_wire.py -k varint"  a part of the tests
