@@ -1,0 +1,276 @@
+"""The language in which messages are declared, and the two doors to their bytes.
+
+A message is one dataclass for all its versions; each field says in which versions it exists. The
+annotation names Kafka's type (`String | None`, `list[Int32]`), so it is parsed here as text and
+never evaluated. The codec of (message, version) is Python source, compiled when first used by
+`decoder` and `encoder`; `generated_source` shows it to whoever debugs.
+"""
+
+from __future__ import annotations
+
+import sys
+from dataclasses import dataclass
+from dataclasses import field as dataclass_field
+
+from ottla.protocol.wire import Buffer, ProtocolError
+
+# Importing typing costs as much as decoding ten thousand small requests; type checkers read this
+# name as true, the interpreter never does.
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from typing import Any, TypeVar, dataclass_transform
+
+    from ottla.protocol.decoder import Reader
+    from ottla.protocol.encoder import Writer
+    from ottla.protocol.source import Source
+
+    T = TypeVar("T")
+else:
+
+    def dataclass_transform(**_):
+        return lambda decorator: decorator
+
+
+Bool = bool
+Int8 = int
+Int16 = int
+Int32 = int
+Int64 = int
+Uint16 = int
+Uint32 = int
+Float64 = float
+String = str
+Uuid = bytes
+Bytes = bytes
+Records = bytes | bytearray | memoryview
+
+INT32_MIN = -(2**31)
+INT32_MAX = 2**31 - 1
+INT64_MAX = 2**63 - 1
+ZERO = bytes(16)
+
+
+class _Mark:
+    """A default that is not a value."""
+
+    __slots__ = ("name",)
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+
+    def __repr__(self) -> str:
+        return self.name
+
+
+REQUIRED: Any = _Mark("REQUIRED")
+# A struct or list of defaults, made anew for each message.
+EMPTY: Any = _Mark("EMPTY")
+# None stands for a tagged struct that was not sent. On the wire it is never null.
+ABSENT: Any = _Mark("ABSENT")
+
+
+@dataclass(slots=True, kw_only=True)
+class Field:
+    """One field of a message or part: its type, and the versions in which it exists."""
+
+    name: str = ""
+    kind: str = ""  # a primitive type's name, or the name of a part
+    array: bool = False
+    nullable: bool = False
+    default: Any = REQUIRED
+    first: int = 0
+    until: int = 32767
+    tag: int | None = None
+    null_since: int = 0
+    ignorable: bool = False
+    compact: bool = True
+
+    def exists_in(self, version: int) -> bool:
+        return self.first <= version <= self.until
+
+    def nullable_in(self, version: int) -> bool:
+        return self.nullable and self.null_since <= version and self.default is not ABSENT
+
+    @property
+    def json_name(self) -> str:
+        """Kafka's name as its JSON has it: only the first letter is lowered."""
+        head, *rest = self.name.split("_")
+        camel = head + "".join(word[:1].upper() + word[1:] for word in rest)
+        return camel[:1].lower() + camel[1:]
+
+
+def since(
+    first: int = 0,
+    *,
+    until: int = 32767,
+    default: Any = REQUIRED,
+    tag: int | None = None,
+    null_since: int = 0,
+    ignorable: bool = False,
+    compact: bool = True,
+) -> Any:
+    """Declare a field that does not exist in all versions of its message, or is tagged.
+
+    `ignorable`: encoding a value other than the default for a version without the field drops it;
+    otherwise that is an error. `null_since`: the first version in which null may be sent.
+    `compact=False`: the length keeps its old form in flexible versions.
+    """
+    return Field(
+        first=first,
+        until=until,
+        default=default,
+        tag=tag,
+        null_since=null_since,
+        ignorable=ignorable,
+        compact=compact,
+    )
+
+
+@dataclass(slots=True)
+class Schema:
+    """What is known of a message or part, and the codecs compiled so far."""
+
+    cls: type
+    fields: list[Field]
+    key: int | None = None
+    versions: tuple[int, int] = (0, 32767)
+    flexible: int | None = None
+    # By version: the fast reader of bytes, that of a memoryview, and the one that explains.
+    readers: dict[int, Reader] = dataclass_field(default_factory=dict)
+    view_readers: dict[int, Reader] = dataclass_field(default_factory=dict)
+    exact_readers: dict[int, tuple[Reader, Source]] = dataclass_field(default_factory=dict)
+    writers: dict[int, Writer] = dataclass_field(default_factory=dict)
+    exact_writers: dict[int, tuple[Writer, Source]] = dataclass_field(default_factory=dict)
+    _has_records: bool | None = None
+
+    @property
+    def name(self) -> str:
+        return self.cls.__name__
+
+    def is_flexible(self, version: int) -> bool:
+        return self.flexible is not None and version >= self.flexible
+
+    @property
+    def has_records(self) -> bool:
+        """Whether record batches stand in it: such messages are large, and must not be copied."""
+        if self._has_records is None:
+            self._has_records = any(
+                field.kind == "Records"
+                or (field.kind not in PRIMITIVES and self.part(field).has_records)
+                for field in self.fields
+            )
+        return self._has_records
+
+    def part(self, field: Field) -> Schema:
+        """The schema of the part that a field holds."""
+        found: Schema = getattr(sys.modules[self.cls.__module__], field.kind).__schema__
+        return found
+
+
+PRIMITIVES = frozenset(
+    ["Bool", "Int8", "Int16", "Int32", "Int64", "Uint16", "Uint32", "Float64"]
+    + ["String", "Uuid", "Bytes", "Records"]
+)
+
+
+def schema_of(cls: type) -> Schema:
+    found: Schema = cls.__schema__  # type: ignore[attr-defined]
+    return found
+
+
+@dataclass_transform(kw_only_default=True, field_specifiers=(since,))
+def part(cls: type[T]) -> type[T]:
+    """Declare a struct that stands inside a message."""
+    return _declare(cls)
+
+
+@dataclass_transform(kw_only_default=True, field_specifiers=(since,))
+def message(
+    *, versions: tuple[int, int], flexible: int | None = None, key: int | None = None
+) -> Callable[[type[T]], type[T]]:
+    """Declare a request, a response, a header or a record, for all its versions."""
+
+    def declare(cls: type[T]) -> type[T]:
+        made = _declare(cls)
+        schema = schema_of(made)
+        schema.key = key
+        schema.versions = versions
+        schema.flexible = flexible
+        return made
+
+    return declare
+
+
+def _declare(cls: type[T]) -> type[T]:
+    fields = []
+    for name, annotation in cls.__dict__.get("__annotations__", {}).items():
+        declared = cls.__dict__.get(name, REQUIRED)
+        spec = declared if isinstance(declared, Field) else Field(default=declared)
+        spec.name = name
+        spec.nullable = annotation.endswith(" | None")
+        kind = annotation.removesuffix(" | None")
+        spec.array = kind.startswith("list[")
+        spec.kind = kind[5:-1] if spec.array else kind
+        fields.append(spec)
+        if spec.default is REQUIRED:
+            if declared is not REQUIRED:
+                delattr(cls, name)
+        else:
+            setattr(cls, name, _dataclass_default(cls, spec))
+    made: Any = dataclass(slots=True, kw_only=True)(cls)
+    made.__schema__ = Schema(made, fields)
+    return made  # type: ignore[no-any-return]
+
+
+def _dataclass_default(cls: type, spec: Field) -> Any:
+    if spec.default is ABSENT:
+        return None
+    if spec.default is EMPTY:
+        module, kind = cls.__module__, spec.kind
+        return dataclass_field(default_factory=lambda: getattr(sys.modules[module], kind)())
+    if isinstance(spec.default, list):
+        return dataclass_field(default_factory=list)
+    return spec.default
+
+
+def check_version(schema: Schema, version: int) -> None:
+    first, last = schema.versions
+    if not first <= version <= last:
+        raise ProtocolError(f"version {version} is not one of {first}-{last}", schema.name)
+
+
+def decode(cls: type[T], version: int, data: Buffer) -> T:
+    """Read one message. Bytes after its end are ignored, as Kafka ignores them."""
+    return decode_prefix(cls, version, data)[0]
+
+
+def decode_prefix(cls: type[T], version: int, data: Buffer) -> tuple[T, int]:
+    """Read one message and say how many bytes it took."""
+    from ottla.protocol.decoder import read
+
+    return read(schema_of(cls), version, data)
+
+
+def encode(message: Any, version: int) -> bytes | bytearray:
+    """The bytes of one message, in one piece."""
+    chunks = encode_chunks(message, version, bytearray())
+    return b"".join(chunks) if len(chunks) > 1 else chunks[0]  # type: ignore[return-value]
+
+
+def encode_chunks(message: Any, version: int, out: bytearray) -> list[Buffer]:
+    """Append one message to `out`; large records stay where they are, in chunks of their own.
+
+    The answer is what to send, in order; `out` is its first chunk.
+    """
+    from ottla.protocol.encoder import write
+
+    return write(schema_of(type(message)), message, version, out)
+
+
+def generated_source(cls: type, version: int) -> str:
+    """The source of the codec of one version, reader and writer, as the interpreter runs it."""
+    from ottla.protocol import decoder, encoder
+
+    schema = schema_of(cls)
+    return decoder.source(schema, version) + "\n\n" + encoder.source(schema, version)
