@@ -39,8 +39,7 @@ STRING_SIZE_MAX = 32767
 _REFUSALS = (StructError, IndexError, UnicodeDecodeError, ProtocolError)
 # Readers of arrays of up to 15 numbers, by their format.
 _SHORT = {
-    code: tuple(Struct(f">{count}{code}").unpack_from for count in range(16))
-    for code in "bhiqHId?"
+    code: tuple(Struct(f">{count}{code}").unpack_from for count in range(16)) for code in "bhiqHId?"
 }
 
 
@@ -188,7 +187,7 @@ def _skip_tag(buf: Buffer, pos: int, end: int, left: int) -> tuple[int, int]:
     return pos + size, left
 
 
-def _skip_tags(count: int, buf: Buffer, pos: int, end: int, left: int) -> tuple[int, int]:
+def skip_tags(count: int, buf: Buffer, pos: int, end: int, left: int) -> tuple[int, int]:
     """Skip all tagged fields of a struct that knows none."""
     if count > 127:
         count, pos = _read_tag_count(buf, pos - 1)
@@ -217,7 +216,9 @@ class _Compiler:
         self.source = source = Source("read", "buf, end, left")
         # Fields of fixed size that wait to be read by one Struct: (format, where it goes).
         self.waiting: list[tuple[str, str]] = []
-        source.names.update(new=object.__new__, unpack_from=unpack_from, ProtocolError=ProtocolError)
+        source.names.update(
+            new=object.__new__, unpack_from=unpack_from, ProtocolError=ProtocolError
+        )
         source.line("pos = 0")
         if schema.has_records:
             source.line("view = memoryview(buf)")
@@ -426,7 +427,7 @@ class _Compiler:
         self.fixed("B", count)
         if not tagged:
             self.flush()
-            skip = self.use(_skip_tags)
+            skip = self.use(skip_tags)
             line(f"if {count}: pos, left = {skip}({count}, buf, pos, end, left)")
             return
         self.flush()

@@ -169,8 +169,7 @@ class Schema:
 
 
 PRIMITIVES = frozenset(
-    ["Bool", "Int8", "Int16", "Int32", "Int64", "Uint16", "Uint32", "Float64"]
-    + ["String", "Uuid", "Bytes", "Records"]
+    "Bool Int8 Int16 Int32 Int64 Uint16 Uint32 Float64 String Uuid Bytes Records".split()
 )
 
 
@@ -204,7 +203,7 @@ def message(
 
 def _declare(cls: type[T]) -> type[T]:
     fields = []
-    for name, annotation in cls.__dict__.get("__annotations__", {}).items():
+    for name, annotation in cls.__annotations__.items():
         declared = cls.__dict__.get(name, REQUIRED)
         spec = declared if isinstance(declared, Field) else Field(default=declared)
         spec.name = name
