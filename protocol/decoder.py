@@ -21,6 +21,7 @@ from ottla.protocol.schema import (
     Field,
     Schema,
     check_version,
+    empty,
 )
 from ottla.protocol.source import FORMATS, SIZES, Source, failed_at
 from ottla.protocol.wire import Buffer, ProtocolError, read_uvarint
@@ -163,7 +164,7 @@ def _read_text(raw: Buffer, left: int, known: dict[bytes, str]) -> tuple[str, in
 
 def decode_as_java(raw: bytes) -> str:
     """UTF-8 with U+FFFD for what is not; an encoded surrogate becomes one of them, as in Java."""
-    parts = []
+    parts: list[str] = []
     while True:
         try:
             return "".join([*parts, raw.decode()])
@@ -252,7 +253,7 @@ class _Compiler:
     def default(self, schema: Schema, field: Field) -> str:
         value = field.default
         if value is EMPTY:
-            return f"{self.source.name_for('C', schema.part(field).cls)}()"
+            return f"{self.use(empty)}({self.source.name_for('S', schema.part(field))})"
         if value is ABSENT:
             return "None"
         if isinstance(value, bytes) and value:

@@ -19,6 +19,7 @@ from ottla.protocol.schema import (
     Field,
     Schema,
     check_version,
+    empty,
 )
 from ottla.protocol.source import FORMATS, Source, failed_at
 from ottla.protocol.wire import Buffer, ProtocolError, write_uvarint
@@ -154,8 +155,8 @@ class _Compiler:
         if default is ABSENT or default is None:
             return f"{attribute} is not None"
         if default is EMPTY:
-            empty = self.source.name_for("D", schema.part(field).cls())
-            return f"{attribute} != {empty}"
+            default_name = self.source.name_for("D", empty(schema.part(field)))
+            return f"{attribute} != {default_name}"
         if default == [] and field.array:
             return f"{attribute} or {attribute} is None" if field.nullable else attribute
         if isinstance(default, bytes) and default:
@@ -336,8 +337,8 @@ class _Compiler:
         attribute = f"{value}.{field.name}"
         if field.default is not ABSENT:
             return self.differs(schema, field, attribute)
-        empty = self.source.name_for("D", schema.part(field).cls())
-        return f"{attribute} is not None and {attribute} != {empty}"
+        default_name = self.source.name_for("D", empty(schema.part(field)))
+        return f"{attribute} is not None and {attribute} != {default_name}"
 
     def tagged(self, schema: Schema, field: Field, attribute: str) -> None:
         """One tagged field: it is written aside first, since its size stands before it."""

@@ -78,7 +78,7 @@ class FrameReader:
         return [frame]
 
     def _cut(self, data: memoryview) -> list[memoryview]:
-        frames = []
+        frames: list[memoryview] = []
         if self._prefix:
             # Rare: the size itself was cut, so the few bytes of it are put before the rest.
             data = memoryview(self._prefix + bytes(data))

@@ -13,12 +13,13 @@ import re
 
 from ottla.protocol.schema import (
     ABSENT,
-    EMPTY,
     PRIMITIVES,
     TYPE_CHECKING,
     Field,
     Schema,
     check_version,
+    default_of,
+    empty,
     schema_of,
 )
 from ottla.protocol.wire import ProtocolError
@@ -63,7 +64,7 @@ def _struct_to_json(schema: Schema, value: Any, version: int, path: str) -> dict
             if not field.ignorable and content != default_of(schema, field):
                 raise ProtocolError(f"version {version} cannot carry this field", inner)
         elif field.tag is None or content != default_of(schema, field):
-            if field.default is ABSENT and content == schema.part(field).cls():
+            if field.default is ABSENT and content == empty(schema.part(field)):
                 continue
             result[field.json_name] = _to_json(schema, field, content, version, inner)
     return result
@@ -90,15 +91,6 @@ def _element_to_json(schema: Schema, field: Field, value: Any, version: int, pat
     if field.kind in ("Bytes", "Records"):
         return base64.b64encode(value).decode()
     return value
-
-
-def default_of(schema: Schema, field: Field) -> Any:
-    """What a field holds when it was not sent."""
-    if field.default is ABSENT:
-        return None
-    if field.default is EMPTY:
-        return schema.part(field).cls()
-    return [] if field.array and field.default is not None else field.default
 
 
 def _struct_from_json(schema: Schema, json: Any, version: int, path: str) -> Any:
@@ -139,12 +131,15 @@ def _element_from_json(schema: Schema, field: Field, json: Any, version: int, pa
         return _struct_from_json(schema.part(field), json, version, path)
     if kind in _RANGES:
         return _integer(json, *_RANGES[kind], path)
-    expected = {"Bool": bool, "Float64": float}.get(kind, str)
-    if not isinstance(json, expected):
+    if kind in ("Bool", "Float64"):
+        if not isinstance(json, bool if kind == "Bool" else float):
+            raise ProtocolError(f"{kind} is expected, not {_name(json)}", path)
+        return json
+    if not isinstance(json, str):
         raise ProtocolError(f"{kind} is expected, not {_name(json)}", path)
     if kind == "Uuid":
         return _uuid(json, path)
-    return _base64(json, path) if kind in ("Bytes", "Records") else json
+    return json if kind == "String" else _base64(json, path)
 
 
 def _integer(json: Any, least: int, most: int, path: str) -> int:

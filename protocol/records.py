@@ -13,8 +13,8 @@ from struct import error as StructError
 from typing import NamedTuple
 
 from ottla.protocol.checksum import crc32c
-from ottla.protocol.compression import Codec
-from ottla.protocol.wire import Buffer, ProtocolError
+from ottla.protocol.compression import Codec, decompress
+from ottla.protocol.wire import Buffer, ProtocolError, read_uvarint, read_uvarlong
 
 LOG_OVERHEAD = (
     12  # base offset and batch length: what stands before the bytes that the length counts
@@ -41,11 +41,15 @@ NO_SEQUENCE = -1
 NO_LEADER_EPOCH = -1
 
 INT32_MAX = 0x7FFF_FFFF
+INT64_MAX = 0x7FFF_FFFF_FFFF_FFFF
+INT64_MIN = -INT64_MAX - 1
 
 _CODECS = tuple(Codec)
 _LENGTH = Struct(">i")
 _LEADER_EPOCH = Struct(">i")
 _BASE_OFFSET = Struct(">q")
+_CONTROL_KEY = Struct(">hh")
+_END_TRANSACTION = Struct(">hi")
 
 
 class TimestampType(IntEnum):
@@ -53,6 +57,23 @@ class TimestampType(IntEnum):
 
     CREATE_TIME = 0
     LOG_APPEND_TIME = 1
+
+
+class ControlRecordType(IntEnum):
+    """What a control record says; a type of the future is UNKNOWN and is passed over."""
+
+    ABORT = 0
+    COMMIT = 1
+    LEADER_CHANGE = 2
+    SNAPSHOT_HEADER = 3
+    SNAPSHOT_FOOTER = 4
+    KRAFT_VERSION = 5
+    KRAFT_VOTERS = 6
+    UNKNOWN = -1
+
+    @classmethod
+    def _missing_(cls, value: object) -> "ControlRecordType":
+        return cls.UNKNOWN
 
 
 class TruncatedBatch(ProtocolError):
@@ -130,8 +151,29 @@ class BatchHeader(NamedTuple):
         return self.base_timestamp if self.attributes & DELETE_HORIZON_FLAG else None
 
 
+Headers = tuple[tuple[str, bytes | None], ...]
+
+
+class Record(NamedTuple):
+    """One record of a batch; its offset and timestamp are absolute."""
+
+    offset: int
+    timestamp: int
+    key: bytes | None
+    value: bytes | None
+    headers: Headers = ()
+
+
+class ControlRecord(NamedTuple):
+    """What the key of a control record says."""
+
+    version: int
+    type: ControlRecordType
+
+
 # The constructor that a NamedTuple offers is a function in Python, and would double the time.
 _new_header = tuple.__new__
+_new_record = tuple.__new__
 _unpack_header = HEADER.unpack_from
 
 
@@ -219,3 +261,123 @@ def _whole_batch_size(buf: Buffer, position: int) -> int:
     if length < HEADER_SIZE - LOG_OVERHEAD:
         raise ProtocolError(f"batch length {length} is below the header's own", "batch_length")
     return length + LOG_OVERHEAD if length + LOG_OVERHEAD <= left else 0
+
+
+def uncompressed_records(
+    buf: Buffer, position: int, header: BatchHeader, *, decompressed_max: int
+) -> bytes:
+    """The bytes of the records of the batch at `position`; empty if it holds none."""
+    end = position + header.size
+    if len(buf) < end:
+        raise TruncatedBatch(f"{len(buf) - position} bytes are left of a batch of {header.size}")
+    if header.record_count == 0:
+        return b""
+    if header.record_count < 0:
+        raise ProtocolError(f"record count is {header.record_count}", "record_count")
+    records = memoryview(buf)[position + HEADER_SIZE : end]
+    if header.attributes & CODEC_MASK == Codec.NONE:
+        return bytes(records)
+    return decompress(header.compression, records, size_max=decompressed_max)
+
+
+def iterate_records(
+    buf: Buffer, position: int = 0, header: BatchHeader | None = None, *, decompressed_max: int
+) -> Iterator[Record]:
+    """The records of the batch at `position`.
+
+    A record that lies about its size, a count that lies about the records, and bytes that are left
+    over are ProtocolErrors, raised when the iteration comes to them.
+    """
+    if header is None:
+        header = read_header(buf, position)
+    data = uncompressed_records(buf, position, header, decompressed_max=decompressed_max)
+    if header.base_offset > INT64_MAX - INT32_MAX:
+        raise ProtocolError(f"base offset {header.base_offset} leaves no room", "base_offset")
+    log_append_time = header.max_timestamp if header.is_log_append_time else None
+    at = 0
+    for index in range(header.record_count):
+        try:
+            record, at = _read_record(data, at, header, log_append_time)
+        except IndexError:
+            raise ProtocolError("record is cut short", f"records[{index}]") from None
+        except ProtocolError as error:
+            raise ProtocolError(error.reason, f"records[{index}]") from None
+        yield record
+    if at != len(data):
+        raise ProtocolError(f"{len(data) - at} bytes are left behind the last record", "records")
+
+
+def _read_record(
+    data: bytes, at: int, header: BatchHeader, log_append_time: int | None
+) -> tuple[Record, int]:
+    """The record at `at`, and the position behind it. Bytes that end too soon are an IndexError."""
+    size, at = read_uvarint(data, at)
+    end = at + (size >> 1)
+    if size & 1 or end > len(data):
+        raise ProtocolError("record size is negative or above what is left")
+    delta, at = read_uvarlong(data, at + 1)
+    timestamp = header.base_timestamp + ((delta >> 1) ^ -(delta & 1))
+    if not INT64_MIN <= timestamp <= INT64_MAX:
+        timestamp = wrap_int64(timestamp)
+    delta, at = read_uvarint(data, at)
+    offset = header.base_offset + ((delta >> 1) ^ -(delta & 1))
+    key, at = _read_bytes(data, at)
+    value, at = _read_bytes(data, at)
+    count, at = read_uvarint(data, at)
+    headers: Headers = ()
+    if count:
+        if count & 1 or count >> 1 > len(data) - at:
+            raise ProtocolError("header count is negative or above what is left")
+        headers, at = _read_headers(data, at, count >> 1)
+    if at != end:
+        raise ProtocolError(f"record ends {abs(at - end)} bytes off its size")
+    if log_append_time is not None:
+        timestamp = log_append_time
+    return _new_record(Record, (offset, timestamp, key, value, headers)), at
+
+
+def _read_headers(data: bytes, at: int, count: int) -> tuple[Headers, int]:
+    headers = []
+    for _ in range(count):
+        key, at = _read_bytes(data, at)
+        if key is None:
+            raise ProtocolError("header key is null")
+        value, at = _read_bytes(data, at)
+        headers.append((key.decode("utf-8", "replace"), value))
+    return tuple(headers), at
+
+
+def _read_bytes(data: bytes, at: int) -> tuple[bytes | None, int]:
+    """Bytes behind their length; every negative length is null, as Kafka reads it."""
+    size, at = read_uvarint(data, at)
+    if size & 1:
+        return None, at
+    end = at + (size >> 1)
+    if end > len(data):
+        raise ProtocolError("length is above what is left")
+    return data[at:end], end
+
+
+def wrap_int64(value: int) -> int:
+    """`value` as Java's long arithmetic leaves it."""
+    return (value + INT64_MAX + 1) % (1 << 64) - INT64_MAX - 1
+
+
+def read_control(record: Record) -> ControlRecord:
+    """What a record of a control batch is; newer versions of its key are read as the first."""
+    if record.key is None or len(record.key) < _CONTROL_KEY.size:
+        raise ProtocolError("control record without a key of 4 bytes", "key")
+    version, number = _CONTROL_KEY.unpack_from(record.key)
+    if version < 0:
+        raise ProtocolError(f"control record key of version {version}", "key")
+    return ControlRecord(version, ControlRecordType(number))
+
+
+def read_coordinator_epoch(record: Record) -> int:
+    """The epoch of the coordinator that ended the transaction, from an ABORT or COMMIT record."""
+    if record.value is None or len(record.value) < _END_TRANSACTION.size:
+        raise ProtocolError("transaction marker without a value of 6 bytes", "value")
+    version, epoch = _END_TRANSACTION.unpack_from(record.value)
+    if version < 0:
+        raise ProtocolError(f"transaction marker of version {version}", "value")
+    return int(epoch)

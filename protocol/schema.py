@@ -168,9 +168,8 @@ class Schema:
         return found
 
 
-PRIMITIVES = frozenset(
-    "Bool Int8 Int16 Int32 Int64 Uint16 Uint32 Float64 String Uuid Bytes Records".split()
-)
+_NUMBERS = ("Int8", "Int16", "Int32", "Int64", "Uint16", "Uint32", "Float64")
+PRIMITIVES = frozenset((*_NUMBERS, "Bool", "String", "Uuid", "Bytes", "Records"))
 
 
 def schema_of(cls: type) -> Schema:
@@ -227,10 +226,42 @@ def _dataclass_default(cls: type, spec: Field) -> Any:
         return None
     if spec.default is EMPTY:
         module, kind = cls.__module__, spec.kind
-        return dataclass_field(default_factory=lambda: getattr(sys.modules[module], kind)())
+        return dataclass_field(
+            default_factory=lambda: empty(schema_of(getattr(sys.modules[module], kind)))
+        )
     if isinstance(spec.default, list):
         return dataclass_field(default_factory=list)
     return spec.default
+
+
+_ZEROS: dict[str, Any] = {
+    "Bool": False,
+    "Float64": 0.0,
+    "String": "",
+    "Uuid": ZERO,
+    "Bytes": b"",
+    "Records": b"",
+}
+
+
+def default_of(schema: Schema, field: Field) -> Any:
+    """What a field holds when it was not sent."""
+    if field.default is ABSENT:
+        return None
+    if field.default is EMPTY:
+        return empty(schema.part(field))
+    if isinstance(field.default, list):
+        return []
+    if field.default is not REQUIRED:
+        return field.default
+    if field.array:
+        return []
+    return _ZEROS.get(field.kind, 0) if field.kind in PRIMITIVES else empty(schema.part(field))
+
+
+def empty(schema: Schema) -> Any:
+    """A struct of defaults; a field that declares none has Kafka's: zero, empty or false."""
+    return schema.cls(**{field.name: default_of(schema, field) for field in schema.fields})
 
 
 def check_version(schema: Schema, version: int) -> None:
