@@ -39,19 +39,21 @@ compat: $(VENV)/.compat ## compare with a real Apache Kafka (needs Java 17 and M
 	$(BIN)/pytest -rs compat_tests $(ARGS)
 
 # The stamps: a second call finds nothing to do, a changed pyproject.toml is installed again.
+# pip reads dependency groups from 25.1 on; the pip that came with the Python may be older.
+# setuptools warns of folders that stand beside the code; that they stand there is our layout.
 $(VENV)/.dev: pyproject.toml | $(BIN)/python
-	$(PIP_INSTALL) --editable . --group dev
+	$(PIP_INSTALL) 'pip>=25.1'
+	PYTHONWARNINGS='ignore:Editable installation' $(PIP_INSTALL) --editable . --group dev
 	@touch $@
 
 $(VENV)/.compat: pyproject.toml $(VENV)/.dev
 	$(PIP_INSTALL) --group compat
 	@touch $@
 
-# pip reads dependency groups from 25.1 on; the pip that comes with a Python may be older.
+# A Python without ensurepip leaves half an environment behind: it must not pass for a whole one.
 $(BIN)/python:
 	@python=$$(for each in $(or $(PYTHON),python3 python3.13 python3.12 python3.11); do \
 	    "$$each" -c '$(PYTHON_SUFFICES)' 2>/dev/null && echo "$$each" && break; done); \
 	if [ -z "$$python" ]; then \
 	    echo "Ottla needs Python 3.11 or later: make PYTHON=/path/to/python3" >&2; exit 1; fi; \
-	"$$python" -m venv $(VENV) && $(PIP_INSTALL) 'pip>=25.1' \
-	    || { rm -f $(BIN)/python; exit 1; }
+	"$$python" -m venv $(VENV) || { rm -f $(BIN)/python; exit 1; }
