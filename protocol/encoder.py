@@ -35,12 +35,8 @@ COPIED_MAX = 4096
 STRING_SIZE_MAX = 32767
 
 _FAILURES = (StructError, AttributeError, TypeError, UnicodeEncodeError, OverflowError)
-# Packers of a count and up to 15 numbers, by the formats of both.
-_SHORT = {
-    (prefix, code): tuple(Struct(f">{prefix}{count}{code}").pack for count in range(16))
-    for prefix in "iB"
-    for code in ("b", "h", "i", "q")
-}
+# Packers of up to 15 numbers, by their format.
+_SHORT = {code: tuple(Struct(f">{n}{code}").pack for n in range(16)) for code in "bhiqHId"}
 
 
 def write(schema: Schema, message: Any, version: int, out: bytearray) -> list[Buffer]:
@@ -185,13 +181,19 @@ class _Compiler:
 
     def flush(self) -> None:
         if self.waiting:
-            self.source.line(f"{self.out} += {self.packing(self.waiting)}")
-            self.waiting.clear()
+            self.put(self.take())
 
-    def packing(self, waiting: list[tuple[str, str]]) -> str:
+    def put(self, waiting: list[tuple[str, str]]) -> None:
+        self.source.line(self.putting(waiting))
+
+    def putting(self, waiting: list[tuple[str, str]]) -> str:
+        """A statement that appends fixed fields; a pad byte packs as zero and has no value."""
+        if len(waiting) == 1 and waiting[0][0] in "Bx":
+            return f"{self.out}.append({waiting[0][1] or 0})"
         name = self.source.variable("pack")
         self.source.names[name] = Struct(">" + "".join(code for code, _ in waiting)).pack
-        return f"{name}({', '.join(expression for _, expression in waiting)})"
+        values = ", ".join(expression for code, expression in waiting if code != "x")
+        return f"{self.out} += {name}({values})"
 
     def take(self) -> list[tuple[str, str]]:
         """What waits, for a caller that packs it together with a length, in several branches."""
@@ -205,10 +207,10 @@ class _Compiler:
             self.flush()
             return
         taken, line = self.take(), self.source.line
-        line(f"if {size} < 127: {self.out} += {self.packing([*taken, ('B', f'{size} + 1')])}")
+        line(f"if {size} < 127: {self.putting([*taken, ('B', f'{size} + 1')])}")
         with self.source.block("else:"):
             if taken:
-                line(f"{self.out} += {self.packing(taken)}")
+                self.put(taken)
             line(f"{self.use(write_uvarint)}({self.out}, {size} + 1)")
 
     def sized(self, field: Field, attribute: str) -> None:
@@ -261,7 +263,7 @@ class _Compiler:
             return
         taken = self.take()
         with self.source.block(f"if {value} is None:"):
-            line(f"{self.out} += {self.packing([*taken, ('b', '-1')])}")
+            self.put([*taken, ("b", "-1")])
         with self.source.block("else:"):
             self.waiting = [*taken, ("b", "1")]
             self.struct(schema.part(field), value)
@@ -295,9 +297,11 @@ class _Compiler:
                 self.source.block(f"for {index}, value in enumerate({items}):"),
                 self.source.at(f"[{{{index}}}]"),
             ):
-                line(f"{self.out} += {self.packing([(code, 'value')])}")
+                self.put([(code, "value")])
             return
-        line(f"if {count} > 0: {self.out} += pack(f'>{{{count}}}{code}', *{items})")
+        short = self.source.name_for("short", _SHORT[code])
+        line(f"if -1 < {count} < 16: {self.out} += {short}[{count}](*{items})")
+        line(f"elif {count} > 0: {self.out} += pack(f'>{{{count}}}{code}', *{items})")
 
     def elements(self, schema: Schema, field: Field, items: str) -> None:
         item, index = self.source.variable("x"), self.source.variable("i")
@@ -317,7 +321,7 @@ class _Compiler:
         """Tagged fields, in the order of their tags; one that equals its default is not written."""
         line = self.source.line
         if not tagged:
-            self.wait("B", "0")
+            self.wait("x", "")
             return
         count = self.source.variable("t")
         line(f"{count} = 0")
