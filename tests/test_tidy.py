@@ -162,19 +162,34 @@ def catch_alls(tree: ast.Module) -> list[str]:
 
 
 def names_used(tree: ast.Module) -> Iterator[tuple[str, ast.expr]]:
-    """Each name or dotted name that is read, in full, whatever it was imported as."""
-    imported: dict[str, str] = {}
+    """Each imported name that is read, and `open`: in full, whatever it is called here."""
+    known = {"open": "open"}
     for node in ast.walk(tree):
         if isinstance(node, ast.Import):
-            imported |= {each.asname: each.name for each in node.names if each.asname}
+            for each in node.names:
+                top = each.name.split(".")[0]
+                known[each.asname or top] = each.name if each.asname else top
         if isinstance(node, ast.ImportFrom):
-            origin = {each.asname or each.name: f"{node.module}.{each.name}" for each in node.names}
-            imported |= origin
+            known |= {each.asname or each.name: f"{node.module}.{each.name}" for each in node.names}
     inner = {id(node.value) for node in ast.walk(tree) if isinstance(node, ast.Attribute)}
+    handed_in = names_handed_in(tree)
     for node in ast.walk(tree):
         if isinstance(node, ast.Attribute | ast.Name) and id(node) not in inner:
             first, *rest = ast.unparse(node).split(".")
-            yield ".".join([imported.get(first, first), *rest]), node
+            if first in known and id(node) not in handed_in:
+                yield ".".join([known[first], *rest]), node
+
+
+def names_handed_in(tree: ast.Module) -> set[int]:
+    """The names, dotted ones in full, that stand for an argument of the function around them."""
+    found = set()
+    for function in functions(tree).values():
+        arguments = function.args
+        names = {a.arg for a in (*arguments.posonlyargs, *arguments.args, *arguments.kwonlyargs)}
+        for node in (inner for statement in function.body for inner in ast.walk(statement)):
+            if isinstance(node, ast.Attribute | ast.Name):
+                found |= {id(node)} if ast.unparse(node).split(".")[0] in names else set()
+    return found
 
 
 def banned_uses(tree: ast.Module, *, allowed: set[str], seeds_allowed: bool = False) -> list[str]:
@@ -188,10 +203,12 @@ def banned_uses(tree: ast.Module, *, allowed: set[str], seeds_allowed: bool = Fa
             seeded = call is not None and bool(call.args) and seeds_allowed
             # Naming the type of what is handed in is right; making one is not.
             kind = None if call is None or seeded else RANDOMNESS
-        if name.split(".")[-1] in BANNED_METHODS and id(node) in calls:
-            kind = FILES
         if kind and kind not in allowed:
             faults.append(f"line {node.lineno}: {name}: {kind} comes from a door")
+    for call in calls.values():
+        method = call.func.attr if isinstance(call.func, ast.Attribute) else ""
+        if method in BANNED_METHODS and FILES not in allowed:
+            faults.append(f"line {call.lineno}: {method}: {FILES} comes from a door")
     return faults
 
 
@@ -364,6 +381,8 @@ BANNED_SNIPPETS = {
 }
 HARMLESS_SNIPPETS = {
     "the type of what is handed in": "import random\ndef f(dice: random.Random): dice.random()",
+    "an argument of that name": "import random\ndef f(random): return random.random()",
+    "something called random": "def f(random): return random.random()",
     "a method called open": "def f(files, path): return files.open(path)",
     "a clock handed in": "def f(now): return now.monotonic_ms",
     "the environment": "import os\nhome = os.environ",
