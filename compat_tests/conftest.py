@@ -6,6 +6,8 @@ from contextlib import ExitStack
 import pytest
 
 from compat_tests.apache_kafka import Kafka, why_no_kafka
+from compat_tests.jars import why_no_java
+from compat_tests.oracle import Oracle
 
 KAFKA_PYTHON_WARNINGS = (
     r"(read|open)_text is deprecated:DeprecationWarning",  # when it is imported
@@ -51,3 +53,13 @@ def pytest_runtest_makereport(
             if isinstance(value, Kafka):
                 report.sections.append((f"log of Apache Kafka {value.version}", value.log_tail()))
     return report
+
+
+@pytest.fixture(scope="session")
+def oracle() -> Iterator[Oracle]:
+    """Apache Kafka's own classes, in one long-running Java program."""
+    reason = why_no_java()
+    if reason is not None:
+        pytest.skip(reason)
+    with Oracle() as running:
+        yield running
