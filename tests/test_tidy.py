@@ -353,6 +353,11 @@ def test_packaging_knows_every_package() -> None:
     assert (REPOSITORY / "ottla" / "py.typed").exists()
 
 
+def test_types_are_checked_in_every_folder() -> None:
+    others = [folder for folder in NOT_INSTALLED if python_files(folder)]
+    assert PYPROJECT["tool"]["mypy"]["files"] == ["ottla", *others]
+
+
 def test_exceptions_are_for_files_that_are_there() -> None:
     listed = [*LONG_FILES, *CATCHES_EVERYTHING, *(name.split("::")[0] for name in LONG_FUNCTIONS)]
     none_of([f"{path} is gone: take its entry out" for path in listed if path not in PYTHON])
