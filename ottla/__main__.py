@@ -18,9 +18,32 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(prog="ottla", description=SUMMARY)
     commands = parser.add_subparsers(dest="command", metavar="COMMAND", required=True)
     commands.add_parser("version", help="print the version of Ottla that is installed")
-    parser.parse_args(arguments)
+    dump = commands.add_parser(
+        "dump", help="print what segments, indexes, snapshots and checkpoints of a log hold"
+    )
+    dump.add_argument("paths", nargs="+", metavar="PATH", help="a file or a directory")
+    dump.add_argument("--records", action="store_true", help="print the records of batches too")
+    dump.add_argument("--limit", type=count, metavar="N", help="print the first N rows of a file")
+    dump.add_argument("--json", action="store_true", help="print one JSON object a line")
+    options = parser.parse_args(arguments)
+    if options.command == "dump":
+        from ottla.storage.dump import run
+
+        return run(
+            options.paths,
+            with_records=options.records,
+            limit=options.limit,
+            as_json=options.json,
+        )
     print(f"ottla {installed_version()}")
     return 0
+
+
+def count(text: str) -> int:
+    """A number of things, as an option gives it; argparse turns the error into a complaint."""
+    if not text.isascii() or not text.isdigit():
+        raise ValueError(text)
+    return int(text)
 
 
 def installed_version() -> str:

@@ -356,9 +356,9 @@ def plain(value: Any) -> Any:
 
 def reason_of(error: ConstructError) -> str:
     """Construct's complaint in one line, with the field that it is about."""
-    field = str(error.path or "").rpartition("-> ")[2]
-    reason = str(error).rpartition("\n")[2]
-    return reason if field in ("", "(parsing)") else f"{field}: {reason}"
+    field = ".".join(str(error.path or "").split(" -> ")[1:])
+    reason = str(error).rpartition("\n")[2][:200]
+    return f"{field}: {reason}" if field else reason
 
 
 def reader_of(data: bytes) -> Read:

@@ -116,7 +116,7 @@ def parse_meta_properties(data: bytes) -> Fields:
             continue
         name, equals, value = line.partition("=")
         if not equals:
-            raise FormatError(position, f"no `=` in {line!r}")
+            raise FormatError(position, f"no `=` in {line[:40]!r}")
         properties[_unescape(name)] = _unescape(value)
     return {"comments": comments, "properties": properties}
 
@@ -156,7 +156,7 @@ def parse_quorum_state(data: bytes) -> Fields:
     """
     state = _json_object(data)
     if state.get("data_version") not in (0, 1):
-        raise FormatError(0, f"data_version {state.get('data_version')} is unknown")
+        raise FormatError(0, "data_version is neither 0 nor 1")
     return state
 
 
