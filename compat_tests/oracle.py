@@ -47,17 +47,34 @@ class Oracle:
         return next(self.ask_all([{"op": op, **question}]))
 
     def ask_all(self, questions: Iterable[Question]) -> Iterator[Answer]:
-        """The answers in the order of the questions. It must be read to the end."""
+        """The answers in the order of the questions."""
         listed = list(questions)
         writer = threading.Thread(target=self._write, args=(listed,), daemon=True)
         writer.start()
+        unread = len(listed)
+        try:
+            for question in listed:
+                unread -= 1
+                yield json.loads(self._line(question))
+        finally:
+            # A reader that gave up must not leave its answers to the next one.
+            for _ in range(unread):
+                self._line("an abandoned question")
+            writer.join()
+
+    def made(self, questions: Iterable[Question]) -> Iterator[list[Answer]]:
+        """The "values" that each question was answered with; anything else is our own mistake."""
+        for answer in self.ask_all(questions):
+            if "values" not in answer:
+                raise RuntimeError(f"the Java program: {answer}")
+            yield answer["values"]
+
+    def _line(self, question: object) -> bytes:
         assert self._process.stdout is not None
-        for question in listed:
-            line = self._process.stdout.readline()
-            if not line:
-                raise RuntimeError(f"the Java program ended at {question}")
-            yield json.loads(line)
-        writer.join()
+        line = self._process.stdout.readline()
+        if not line:
+            raise RuntimeError(f"the Java program ended at {question}")
+        return line
 
     def _write(self, questions: list[Question]) -> None:
         assert self._process.stdin is not None

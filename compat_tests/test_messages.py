@@ -13,6 +13,7 @@ from typing import Any
 
 import pytest
 
+from compat_tests.differences import Differences, canonical
 from compat_tests.oracle import Answer, Oracle
 from compat_tests.random_messages import RandomMessages, mutated
 from ottla.protocol.apis import message_class, message_names
@@ -28,26 +29,6 @@ MUTANTS = 4
 Pair = tuple[str, int]
 
 
-class Differences:
-    """What was compared and what differed; the first few are shown."""
-
-    def __init__(self) -> None:
-        self.compared = 0
-        self.found: list[str] = []
-
-    def expect(self, ours: object, kafkas: object, *where: object) -> None:
-        self.compared += 1
-        if ours != kafkas:
-            place = " ".join(map(str, where))
-            self.found.append(
-                f"{place}\n  ours:  {str(ours)[:1500]}\n  Kafka: {str(kafkas)[:1500]}"
-            )
-
-    def must_be_none(self) -> None:
-        shown = "\n".join(self.found[:10])
-        assert not self.found, f"{len(self.found)} of {self.compared} differ\n{shown}"
-
-
 @pytest.fixture(scope="session")
 def catalogue(oracle: Oracle) -> dict[str, Answer]:
     return {each["name"]: each for each in oracle.ask("catalogue")["messages"]}
@@ -57,10 +38,10 @@ def catalogue(oracle: Oracle) -> dict[str, Answer]:
 def made_by_kafka(oracle: Oracle, catalogue: dict[str, Answer]) -> dict[Pair, list[Answer]]:
     """Random values as Kafka's classes read and write them, for every message and version."""
     asked = list(pairs(catalogue))
-    answers = oracle.ask_all(
+    values = oracle.made(
         question("random", pair, seed=seed_of(pair), count=VALUES) for pair in asked
     )
-    return {pair: answer["values"] for pair, answer in zip(asked, answers, strict=True)}
+    return dict(zip(asked, values, strict=True))
 
 
 def pairs(catalogue: dict[str, Answer]) -> Iterator[Pair]:
@@ -75,11 +56,6 @@ def seed_of(pair: Pair) -> int:
 
 def question(op: str, pair: Pair, **more: object) -> dict[str, object]:
     return {"op": op, "message": pair[0], "version": pair[1], **more}
-
-
-def canonical(value: object) -> str:
-    """JSON as text, so that 1, 1.0 and true differ, and -0.0 from 0.0."""
-    return json.dumps(value, sort_keys=True)
 
 
 def test_every_message_and_every_version_is_there(

@@ -56,8 +56,8 @@ final class Batches {
         try {
             for (MutableRecordBatch batch :
                     MemoryRecords.readableRecords(ByteBuffer.wrap(bytes)).batches()) {
-                ObjectNode node = batches.addObject();
                 batch.ensureValid();
+                ObjectNode node = batches.addObject();
                 header(batch, node);
                 ArrayNode records = node.putArray("records");
                 for (Record record : batch) {
@@ -253,9 +253,10 @@ final class Batches {
         return new EndTransactionMarker(type, random.nextInt());
     }
 
+    /** In the oldest version: the builder decides in which one it writes. */
     private <T> T any(Class<T> type, Random random, long seed) throws ReflectiveOperationException {
         Messages.Kind kind = messages.kind(type.getSimpleName());
-        byte[] wire = new RandomWire(seed ^ random.nextLong()).message(kind.schema(kind.highest));
-        return type.cast(kind.read(ByteBuffer.wrap(wire), kind.highest));
+        byte[] wire = new RandomWire(seed ^ random.nextLong()).message(kind.schema(kind.lowest));
+        return type.cast(kind.read(ByteBuffer.wrap(wire), kind.lowest));
     }
 }
