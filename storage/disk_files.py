@@ -15,16 +15,15 @@ from collections import deque
 from contextlib import contextmanager, suppress
 
 from ottla.protocol.wire import Buffer
+from ottla.storage.disk_threads import Threads
 from ottla.storage.errors import DiskFailed, DiskFull, LockTaken, classified
 from ottla.storage.files import File, Files, Lock
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    import concurrent.futures
-    from asyncio import Future
     from collections.abc import Callable, Iterator
 
-    Job = concurrent.futures.Future[bytes]
+    from ottla.storage.disk_threads import Job
 
 _NOWAIT: int = getattr(os, "RWF_NOWAIT", 0) if hasattr(os, "preadv") else 0
 _FULL_FSYNC: int | None = getattr(fcntl, "F_FULLFSYNC", None)
@@ -241,55 +240,6 @@ class DiskFile(File):
             self._close_descriptor()
 
 
-class _Threads:
-    """A pool that starts its first thread with its first job."""
-
-    def __init__(self, count: int) -> None:
-        self._count = count
-        self._executor: concurrent.futures.ThreadPoolExecutor | None = None
-
-    def run(
-        self, ended: Callable[[Job], None], call: Callable[..., bytes], *arguments: object
-    ) -> Job:
-        """Runs `call` in a thread, then `ended` on the event loop that runs now."""
-        from asyncio import get_running_loop
-
-        loop = get_running_loop()
-
-        def hand_back(job: Job) -> None:
-            # A loop that is closed has nobody left who waits.
-            with suppress(RuntimeError):
-                loop.call_soon_threadsafe(ended, job)
-
-        job = self.submit(call, *arguments)
-        job.add_done_callback(hand_back)
-        return job
-
-    async def wait(self, call: Callable[..., bytes], *arguments: object) -> bytes:
-        from asyncio import get_running_loop
-
-        done: Future[Job] = get_running_loop().create_future()
-        self.run(lambda job: None if done.done() else done.set_result(job), call, *arguments)
-        return (await done).result()
-
-    def submit(self, call: Callable[..., bytes], *arguments: object) -> Job:
-        if self._executor is None:
-            from concurrent.futures import ThreadPoolExecutor
-
-            self._executor = ThreadPoolExecutor(self._count, "disk")
-        return self._executor.submit(call, *arguments)
-
-    @property
-    def started(self) -> bool:
-        return self._executor is not None
-
-    def stop(self) -> None:
-        """Waits for the jobs that are under way."""
-        if self._executor is not None:
-            self._executor.shutdown()
-            self._executor = None
-
-
 class DiskLock(Lock):
     def __init__(self, fd: int, inode: tuple[int, int]) -> None:
         self._fd = fd
@@ -310,14 +260,14 @@ class DiskFiles(Files):
         self._descriptors_max = descriptors_max or _half_of_the_limit()
         self._descriptors = 0
         self._clock: deque[DiskFile] = deque()
-        self._readers = _Threads(_READ_THREADS)
-        self._syncers = _Threads(_SYNC_THREADS)
+        self._readers = Threads(_READ_THREADS)
+        self._syncers = Threads(_SYNC_THREADS)
         # One thread, so that replacements of the same file keep their order.
-        self._replacer = _Threads(1)
+        self._replacer = Threads(1)
 
     # files
 
-    def read_bytes(self, path: str) -> bytes:
+    def read_whole(self, path: str) -> bytes:
         with _classified(path, "read"):
             _refuse_locked(path, os.stat(path))
             with open(path, "rb", buffering=0) as file:
@@ -448,10 +398,10 @@ class DiskFiles(Files):
         with _classified(path, "remove the directory"):
             os.rmdir(path)
 
-    def sync_directory_now(self, path: str) -> None:
+    def _sync_directory(self, path: str) -> None:
         _sync_directory(path)
 
-    async def sync_directory(self, path: str) -> None:
+    async def _sync_directory_aside(self, path: str) -> None:
         await self._syncers.wait(_sync_directory, path)
 
     def lock(self, path: str) -> Lock:

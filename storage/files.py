@@ -307,7 +307,7 @@ class Files(ABC):
                     file.path = new + file.path[len(old) :]
 
     @abstractmethod
-    def read_bytes(self, path: str) -> bytes:
+    def read_whole(self, path: str) -> bytes:
         """A small file, whole."""
 
     @abstractmethod
@@ -359,12 +359,26 @@ class Files(ABC):
                 self.remove(child)
         self.remove_directory(path)
 
-    @abstractmethod
     def sync_directory_now(self, path: str) -> None:
         """Blocks until names made, changed or removed in this directory are on the disk."""
+        self._refuse_failed_directory(path)
+        try:
+            self._sync_directory(path)
+        except DiskFailed as error:
+            self._failed_directories[path] = error.reason
+            raise
 
-    @abstractmethod
-    async def sync_directory(self, path: str) -> None: ...
+    async def sync_directory(self, path: str) -> None:
+        self._refuse_failed_directory(path)
+        try:
+            await self._sync_directory_aside(path)
+        except DiskFailed as error:
+            self._failed_directories[path] = error.reason
+            raise
+
+    def _refuse_failed_directory(self, path: str) -> None:
+        if path in self._failed_directories:
+            raise DiskFailed(path, self._failed_directories[path])
 
     @abstractmethod
     def lock(self, path: str) -> Lock:
@@ -374,6 +388,10 @@ class Files(ABC):
     def close(self) -> None:
         """Closes every file and ends the threads. Does not sync."""
 
+    @abstractmethod
+    def _sync_directory(self, path: str) -> None: ...
+    @abstractmethod
+    async def _sync_directory_aside(self, path: str) -> None: ...
     @abstractmethod
     def _create(self, path: str) -> File: ...
     @abstractmethod
