@@ -136,6 +136,9 @@ class DiskFile(File):
 
     def read_cached_into(self, position: int, buffer: bytearray | memoryview) -> int | None:
         fd = self._descriptor()
+        if position < 0:
+            # preadv2 would take -1 for the descriptor's own offset.
+            raise OSError(errno.EINVAL, os.strerror(errno.EINVAL), self.path)
         try:
             if self._nowait:
                 return os.preadv(fd, [buffer], position, self._nowait)
@@ -324,6 +327,8 @@ class DiskFiles(Files):
     def _hold(self, file: DiskFile) -> None:
         self._descriptors += 1
         self._clock.append(file)
+        if len(self._clock) > 2 * self._descriptors + 16:
+            self._clock = deque(held for held in self._clock if held._fd >= 0)
 
     def _evict(self, count: int) -> int:
         """Takes descriptors from files not used since the hand came by; written ones stay longer.
@@ -332,9 +337,9 @@ class DiskFiles(Files):
         inode, so a file that was written and not synced keeps its own as long as there is another.
         """
         evicted = 0
-        for _ in range(3 * len(self._clock)):
-            if evicted == count:
-                break
+        turns = 3 * len(self._clock)
+        while self._clock and turns and evicted < count:
+            turns -= 1
             file = self._clock.popleft()
             if file._fd < 0:
                 continue

@@ -94,6 +94,9 @@ class File(ABC):
     def _cut_back(self, error: StorageError | OSError) -> StorageError | OSError:
         if isinstance(error, DiskFailed):
             return self._fail(error.reason)
+        if not isinstance(error, StorageError):
+            # A wrong call of ours, of which the disk has seen nothing.
+            return error
         try:
             self._ftruncate(self.size)
         except OSError as second:
@@ -146,11 +149,11 @@ class File(ABC):
         self._refuse()
         if not self._unsynced:
             return
-        self._unsynced = False
         try:
             self._fsync()
         except OSError as error:
             raise self._sync_failed(error) from error
+        self._unsynced = False
 
     async def sync(self) -> None:
         """Returns when everything written before this call is on the disk.

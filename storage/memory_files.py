@@ -82,6 +82,8 @@ class MemoryFile(File):
                 return None
         else:
             disk.operation_count += 1
+        if position < 0:
+            raise _invalid(self.path)
         return bytes(self._inode.data[position : position + max(0, size)])
 
     def duplicate_descriptor(self) -> int | None:
@@ -93,6 +95,8 @@ class MemoryFile(File):
     def _pwrite(self, position: int, buffers: tuple[Buffer, ...]) -> int:
         data = bytes(buffers[0]) if len(buffers) == 1 else b"".join(buffers)
         self._require_writable()
+        if position < 0:
+            raise _invalid(self.path)
         disk = self._disk
         if disk._watched:
             fault = disk._note("write", self.path, position=position, data=data)
@@ -402,6 +406,10 @@ class MemoryFiles(Files):
         for siblings in list(self._open.values()):
             for file in list(siblings.values()):
                 file.close()
+
+
+def _invalid(path: str) -> OSError:
+    return OSError(errno.EINVAL, os.strerror(errno.EINVAL), path)
 
 
 @contextmanager
