@@ -12,6 +12,13 @@ from enum import IntEnum
 from ottla.protocol.wire import Buffer, ProtocolError, read_uvarint
 
 
+class DecompressedTooLarge(ProtocolError):
+    """The input yields more bytes than allowed."""
+
+    def __init__(self) -> None:
+        super().__init__("decompresses to more bytes than allowed")
+
+
 class Codec(IntEnum):
     """A record batch's codec; the value stands in the lowest three bits of its attributes."""
 
@@ -36,7 +43,7 @@ _XERIAL_CHUNK_BYTES = 32 * 1024
 # Snappy's best is a copy of 64 bytes for 3.
 _SNAPPY_RATIO_MAX = 22
 
-# Version 1, independent blocks of 64 KiB, no checksums, no content size; a checksum of all this.
+# Version 1, independent blocks of 64 KiB, no checksums, no content size; a checksum of these.
 # Kafka's reader knows no blocks that depend on one another.
 _LZ4_HEADER = b"\x04\x22\x4d\x18\x60\x40\x82"
 _LZ4_BLOCK_BYTES = 64 * 1024
@@ -58,7 +65,10 @@ def compress(codec: Codec, data: Buffer, level: int | None = None) -> bytes:
 
 
 def decompress(codec: Codec, data: Buffer, *, size_max: int) -> bytes:
-    """What was compressed; ProtocolError if it is more than `size_max` bytes or cannot be read."""
+    """What was compressed.
+
+    DecompressedTooLarge if that is more than `size_max` bytes, ProtocolError if it cannot be read.
+    """
     return _DECOMPRESSORS[codec](data, size_max)
 
 
@@ -115,7 +125,7 @@ def _zstd(data: Buffer, level: int | None) -> bytes:
 
 def _unstore(data: Buffer, size_max: int) -> bytes:
     if len(data) > size_max:
-        raise _too_large(size_max)
+        raise DecompressedTooLarge
     return bytes(data)
 
 
@@ -136,7 +146,7 @@ def _gunzip(data: Buffer, size_max: int) -> bytes:
 def _gunzip_member(
     data: Buffer, position: int, step_bytes: int, pieces: list[bytes], size_max: int
 ) -> tuple[int, int]:
-    """Append one member's bytes to `pieces`; the position behind it, and what is left of size_max."""
+    """Append one member's bytes to `pieces`; the position behind it, what is left of size_max."""
     view = memoryview(data)
     stream = zlib.decompressobj(_GZIP_WBITS)
     while not stream.eof:
@@ -149,7 +159,7 @@ def _gunzip_member(
             raise ProtocolError(f"gzip: {error}") from None
         size_max -= len(piece)
         if size_max < 0:
-            raise _too_large(size_max + len(piece))
+            raise DecompressedTooLarge
         pieces.append(piece)
         position += len(given)
         step_bytes *= 2
@@ -193,7 +203,7 @@ def _unsnappy_raw(data: Buffer, size_max: int) -> bytes:
 
     size, _ = read_uvarint(data, 0)
     if size > size_max:
-        raise _too_large(size_max)
+        raise DecompressedTooLarge
     if size > len(data) * _SNAPPY_RATIO_MAX:
         raise ProtocolError(f"{len(data)} bytes of snappy cannot hold {size}")
     out = bytearray(size)
@@ -236,12 +246,8 @@ def _unpack(native: Callable[[Buffer, bytearray], int], data: Buffer, size_max: 
         if size <= room:
             return bytes(memoryview(out)[:size])
         if room == size_max:
-            raise _too_large(size_max)
+            raise DecompressedTooLarge
         room = min(room * _GROWTH, size_max)
-
-
-def _too_large(size_max: int) -> ProtocolError:
-    return ProtocolError(f"decompresses to more than the {size_max} bytes that are left")
 
 
 _COMPRESSORS: dict[Codec, Callable[[Buffer, int | None], bytes]] = {

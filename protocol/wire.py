@@ -53,6 +53,22 @@ def read_uvarlong(buf: Buffer, pos: int) -> tuple[int, int]:
         raise ProtocolError("varint is cut short") from None
 
 
+def finish_uvarint(buf: Buffer, pos: int) -> tuple[int, int]:
+    """The unsigned varint whose first byte, just before `pos`, said that more follow."""
+    more = buf[pos]
+    if more > 127:
+        return read_uvarint(buf, pos - 1)
+    return buf[pos - 1] - 128 + (more << 7), pos + 1
+
+
+def finish_uvarlong(buf: Buffer, pos: int) -> tuple[int, int]:
+    """The same for 64 bits. Like `finish_uvarint` it leaves an IndexError to the caller."""
+    more = buf[pos]
+    if more > 127:
+        return read_uvarlong(buf, pos - 1)
+    return buf[pos - 1] - 128 + (more << 7), pos + 1
+
+
 def read_varint(buf: Buffer, pos: int) -> tuple[int, int]:
     """Read a zigzag 32-bit varint."""
     raw, pos = read_uvarint(buf, pos)
@@ -75,6 +91,9 @@ def write_uvarint(out: bytearray, value: int) -> None:
 
 def write_varint(out: bytearray, value: int) -> None:
     """Append a zigzag varint of a signed 32-bit value."""
+    if 0 <= value < 64:
+        out.append(value << 1)
+        return
     write_uvarint(out, (value << 1 ^ value >> 31) & _UINT32)
 
 
