@@ -62,6 +62,7 @@ class ProduceRules(NamedTuple):
     timestamp_before_max_ms: int = INT64_MAX
     timestamp_after_max_ms: int = INT64_MAX
     compacted: bool = False
+    codec: Codec | None = None  # compression.type; None leaves the producer's
     zstd_allowed: bool = True  # Produce from v7 on
     walked_count_max: int = INT64_MAX  # batches of more records are judged by their header
     decompressed_max: int = 100 * 1024 * 1024
@@ -81,7 +82,7 @@ class Produced(NamedTuple):
 
     header: BatchHeader
     max_timestamp: int
-    must_rebuild: bool  # offsets inside are wrong, and Kafka mends that in compressed batches
+    must_rebuild: bool  # the topic wants another codec
 
 
 def validate_produced(buf: Buffer, rules: ProduceRules, *, now_ms: int) -> Produced:
@@ -102,7 +103,11 @@ def validate_produced(buf: Buffer, rules: ProduceRules, *, now_ms: int) -> Produ
         raise InvalidBatch(ErrorCode.INVALID_RECORD, f"{error}.") from None
     if _is_suspicious(header, walked, rules, now_ms):
         _refuse_records(data, header, rules, now_ms)
-    return _accept(header, walked, rules, now_ms)
+    produced = _accept(header, walked, rules, now_ms)
+    if not walked.offsets_in_order and not produced.must_rebuild and header.attributes & CODEC_MASK:
+        # Kafka wants to write such a batch anew and fails; uncompressed, it stores it as it is.
+        raise InvalidBatch(ErrorCode.UNKNOWN_SERVER_ERROR, "The offset deltas do not rise by one.")
+    return produced
 
 
 def _accept(header: BatchHeader, walked: Walked, rules: ProduceRules, now_ms: int) -> Produced:
@@ -110,7 +115,7 @@ def _accept(header: BatchHeader, walked: Walked, rules: ProduceRules, now_ms: in
     return Produced(
         header,
         now_ms if log_append_time else walked.max_timestamp,
-        not walked.offsets_in_order and header.attributes & CODEC_MASK != Codec.NONE,
+        rules.codec is not None and rules.codec != header.attributes & CODEC_MASK,
     )
 
 
