@@ -36,7 +36,7 @@ _GZIP_WBITS = 16 + zlib.MAX_WBITS
 _GZIP_MAGIC = b"\x1f\x8b"
 _GZIP_STEP_BYTES = 4096
 
-# What snappy-java puts before its chunks: a magic, its version, the oldest version that can read it.
+# What snappy-java puts before its chunks: a magic, its version, the oldest that can read it.
 _XERIAL_MAGIC = b"\x82SNAPPY\x00"
 _XERIAL_HEADER = _XERIAL_MAGIC + b"\x00\x00\x00\x01\x00\x00\x00\x01"
 _XERIAL_CHUNK_BYTES = 32 * 1024
@@ -96,17 +96,15 @@ def _lz4(data: Buffer, level: int | None) -> bytes:
     from cramjam import lz4
 
     view = memoryview(data)
+    if level is not None and level != _LZ4_LEVEL_FAST:
+        # With block checksums, unlike Kafka's own frames: the library leaves no choice.
+        stream = lz4.Compressor(level=level, content_checksum=False, block_linked=False)
+        stream.compress(bytes(view))
+        return bytes(stream.finish())
     out = bytearray(_LZ4_HEADER)
     for start in range(0, len(view), _LZ4_BLOCK_BYTES):
         block = view[start : start + _LZ4_BLOCK_BYTES]
-        if level is None or level == _LZ4_LEVEL_FAST:
-            packed = bytes(lz4.compress_block(block, store_size=False))
-        else:
-            packed = bytes(
-                lz4.compress_block(
-                    block, mode="high_compression", compression=level, store_size=False
-                )
-            )
+        packed = bytes(lz4.compress_block(block, store_size=False))
         if len(packed) < len(block):
             out += len(packed).to_bytes(4, "little")
             out += packed
