@@ -7,7 +7,7 @@ Imports only what the command at hand needs: the time until a broker serves star
 import sys
 from collections.abc import Sequence
 
-SUMMARY = "A Kafka-compatible broker. It does not serve yet: so far there is its protocol."
+SUMMARY = "A Kafka-compatible broker. It does not serve yet; it looks into the files of one."
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -43,7 +43,7 @@ def count(text: str) -> int:
     """A number of things, as an option gives it; argparse turns the error into a complaint."""
     if not text.isascii() or not text.isdigit():
         raise ValueError(text)
-    return int(text)
+    return min(int(text), sys.maxsize)
 
 
 def installed_version() -> str:

@@ -48,9 +48,14 @@ BANNED = {
     SLEEP: "time.sleep",
 }
 BANNED_NAMES = {name: kind for kind, names in BANNED.items() for name in names.split()}
-BANNED_MODULES = {"random": RANDOMNESS, "secrets": RANDOMNESS, "shutil": FILES, "tempfile": FILES}
-# Methods of pathlib.Path that open a file without saying so.
-BANNED_METHODS = {"read_bytes", "read_text", "write_bytes", "write_text"}
+# A pathlib.Path opens files behind the door's back; inside Ottla a path is a string.
+BANNED_MODULES = {
+    "pathlib": FILES,
+    "random": RANDOMNESS,
+    "secrets": RANDOMNESS,
+    "shutil": FILES,
+    "tempfile": FILES,
+}
 
 VAGUE_NAMES = {"base", "common", "helper", "helpers", "manager", "misc", "util", "utils"}
 NOT_INSTALLED = ("tests", "compat_tests", "bench")
@@ -205,10 +210,6 @@ def banned_uses(tree: ast.Module, *, allowed: set[str], seeds_allowed: bool = Fa
             kind = None if call is None or seeded else RANDOMNESS
         if kind and kind not in allowed:
             faults.append(f"line {node.lineno}: {name}: {kind} comes from a door")
-    for call in calls.values():
-        method = call.func.attr if isinstance(call.func, ast.Attribute) else ""
-        if method in BANNED_METHODS and FILES not in allowed:
-            faults.append(f"line {call.lineno}: {method}: {FILES} comes from a door")
     return faults
 
 
@@ -370,7 +371,7 @@ BANNED_SNIPPETS = {
     "os.open": "import os\ndef f(path): return os.open(path, 0)",
     "open under another name": "from os import open as o\ndef f(path): return o(path, 0)",
     "removing a file": "import os\ndef f(path): os.unlink(path)",
-    "a path that reads": "def f(path): return path.read_bytes()",
+    "a path that reads": "from pathlib import Path\ndef f(path: Path): return path.read_bytes()",
     "a temporary file": "import tempfile\nplace = tempfile.mkdtemp()",
     "wall clock": "import time\nnow = time.time()",
     "wall clock under another name": "from time import time as now\nwall = now()",
@@ -388,6 +389,7 @@ HARMLESS_SNIPPETS = {
     "the type of what is handed in": "import random\ndef f(dice: random.Random): dice.random()",
     "an argument of that name": "import random\ndef f(random): return random.random()",
     "something called random": "def f(random): return random.random()",
+    "a method called read_bytes": "def f(files, path): return files.read_bytes(path)",
     "a method called open": "def f(files, path): return files.open(path)",
     "a clock handed in": "def f(now): return now.monotonic_ms",
     "the environment": "import os\nhome = os.environ",
