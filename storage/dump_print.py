@@ -6,6 +6,7 @@ reaches a terminal that could steer it: what is not printable is escaped.
 
 import base64
 import json
+from contextlib import suppress
 from typing import Any, TextIO
 
 from ottla.storage.format import Fields
@@ -97,9 +98,13 @@ def _shown_bytes(content: bytes) -> str:
         # The cut may have gone through a character.
         is_cut = len(head) < len(content) and error.start > SHOWN_SIZE_MAX - 4
         text = head[: error.start].decode() if is_cut else ""
-    is_text = bool(text) and all(c.isprintable() or c in "\r\n\t" for c in text)
-    shown = json.dumps(text, ensure_ascii=False) if is_text or not head else f"0x{head.hex()}"
+    is_text = _is_text(text) and bool(text or not head)
+    shown = json.dumps(text, ensure_ascii=False) if is_text else f"0x{head.hex()}"
     return shown if len(head) == len(content) else f"{shown}... ({len(content)} bytes)"
+
+
+def _is_text(text: str) -> bool:
+    return all(c.isprintable() or c in "\r\n\t" for c in text)
 
 
 def _cut(value: Any) -> Any:
@@ -112,12 +117,12 @@ def _cut(value: Any) -> Any:
 
 
 def _json_value(value: Any) -> Any:
-    """Bytes become a string where they are UTF-8, else {"base64": ...}."""
+    """Bytes become a string where they are text, else {"base64": ...}."""
     if isinstance(value, bytes):
-        try:
-            return value.decode()
-        except UnicodeDecodeError:
-            return {"base64": base64.b64encode(value).decode()}
+        with suppress(UnicodeDecodeError):
+            if _is_text(text := value.decode()):
+                return text
+        return {"base64": base64.b64encode(value).decode()}
     if isinstance(value, list):
         return [_json_value(item) for item in value]
     if isinstance(value, dict):

@@ -47,7 +47,7 @@ from ottla.protocol.wire import ProtocolError
 Fields = dict[str, Any]
 Read = Callable[[int, int], bytes]  # (position, size) -> the bytes there; fewer at the file's end
 
-DECOMPRESSED_SIZE_MAX = 256 << 20  # a batch that grows beyond this is an attack, not data
+DECOMPRESSED_SIZE_MAX = 128 << 20  # a batch that grows beyond this is an attack, not data
 HEADERS_MAX = 100_000  # the same of a record
 PIECE_SIZE = 1 << 20
 
@@ -356,7 +356,9 @@ def plain(value: Any) -> Any:
 
 def reason_of(error: ConstructError) -> str:
     """Construct's complaint in one line, with the field that it is about."""
-    field = ".".join(str(error.path or "").split(" -> ")[1:])
+    names = str(error.path or "").split(" -> ")
+    # Construct names a field that has a description twice.
+    field = ".".join(name for name, before in zip(names[1:], names, strict=False) if name != before)
     reason = str(error).rpartition("\n")[2][:200]
     return f"{field}: {reason}" if field else reason
 

@@ -13,6 +13,7 @@ from typing import Any
 import pytest
 
 from ottla.__main__ import main
+from ottla.protocol.wire import ProtocolError
 from ottla.storage import dump_rows
 from ottla.storage.disk_files import DiskFiles
 from ottla.storage.dump import dump
@@ -181,11 +182,12 @@ def test_nothing_printed_can_steer_a_terminal(tmp_path: Path) -> None:
     record = {"key": attack.encode(), "headers": [{"key": attack.encode(), "value": None}]}
     write(tmp_path, f"t-0/{LOG}", build_batch({"records": [record]}))
     write(tmp_path, f"t-0/{attack}", b"")
+    write(tmp_path, f"{attack}/{LOG}", b"broken")
     write(tmp_path, "quorum-state", json.dumps({"data_version": 0, attack: attack}).encode())
     write(tmp_path, "meta.properties", f"a={attack[:-3]}\n{attack[:3]}".encode())
     out, complaints = for_people(str(tmp_path), with_records=True)
     assert (out + complaints).replace("\n", "").isprintable()
-    assert len(out.splitlines()) == 8
+    assert len(out.splitlines()) == 9
 
 
 def test_a_long_value_is_cut_for_people_and_whole_for_programs(tmp_path: Path) -> None:
@@ -287,6 +289,14 @@ def test_programs_get_the_complaint_as_an_object(tmp_path: Path) -> None:
     }
 
 
+def test_a_file_cannot_pass_for_another_by_what_it_holds(tmp_path: Path) -> None:
+    path = write(tmp_path, "quorum-state", b'{"data_version":0,"kind":"error","file":"x"}')
+    assert [(row["file"], row["kind"]) for row in as_json(path)] == [
+        (path, "file"),
+        (path, "entry"),
+    ]
+
+
 def test_a_file_that_is_not_there_or_not_kafkas_is_complained_about(tmp_path: Path) -> None:
     missing, stranger = str(tmp_path / LOG), write(tmp_path, "notes.txt", b"")
     assert for_people(missing)[1] == f"{missing}: No such file or directory\n"
@@ -331,12 +341,33 @@ def test_a_record_of_an_unknown_message_is_shown_as_it_is(tmp_path: Path) -> Non
     records = [{"key": b"\x7f\0later", "value": b"\0\0"}, {"key": None}, {"key": b"\0"}]
     path = write(tmp_path, f"__consumer_offsets-0/{LOG}", build_batch({"records": records}))
     printed = [row for row in as_json(path, with_records=True) if row["kind"] == "record"]
-    assert [row["key"] for row in printed] == ["\x7f\0later", None, "\0"]
+    assert [row["key"] for row in printed] == [{"base64": "fwBsYXRlcg=="}, None, {"base64": "AA=="}]
     assert [row["undecoded"] for row in printed] == [
         "type 32512 is unknown",
         "a record without a key",
         "too short for a version",
     ]
+
+
+UNDECODED: dict[str, tuple[str, bytes, bytes, str]] = {  # topic, key, value, words of the reason
+    "no type of this topic": ("__transaction_state", b"\0\7", b"\0\0", "type 7 is unknown"),
+    "a version of later": ("__transaction_state", b"\0\0\0\1a", b"\0\x63", "version 99"),
+    "more than the message": ("__transaction_state", b"\0\0\0\1a!", b"\0\0", "1 bytes follow"),
+    "less than the message": ("__transaction_state", b"\0\0\0\2a", b"\0\0", "transactional_id"),
+    "a frame of later": ("__cluster_metadata", b"", b"\2\x14\0\0", "frame version 2"),
+    "a frame that is cut": ("__cluster_metadata", b"", b"\1\x14", "cut short"),
+    "a value that is huge": ("__cluster_metadata", b"", bytes((16 << 20) + 1), "too many"),
+}
+
+
+@pytest.mark.parametrize(("topic", "key", "value", "words"), UNDECODED.values(), ids=UNDECODED)
+def test_what_is_no_message_of_the_topic_is_told_with_its_reason(
+    topic: str, key: bytes, value: bytes, words: str
+) -> None:
+    decoder = decoder_for(topic)
+    assert decoder is not None
+    with pytest.raises(ProtocolError, match=words):
+        decoder.decode(key, value)
 
 
 def test_a_topic_of_users_is_not_decoded() -> None:
@@ -371,6 +402,7 @@ def test_the_exit_code_tells_whether_all_was_whole(
     broken = write(tmp_path, f"b-0/{LOG}", WHOLE[:-1])
     assert main(["dump", whole]) == 0
     assert main(["dump", whole, "--json", "--records", "--limit", "1"]) == 0
+    assert main(["dump", whole, "--limit", "9" * 30]) == 0
     capsys.readouterr()
     assert main(["dump", broken, whole]) == 1
     printed = capsys.readouterr()

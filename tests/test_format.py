@@ -358,7 +358,7 @@ def test_a_varint_takes_as_few_bytes_as_it_needs(kind: Any, number: int, content
     assert kind.parse(bytes.fromhex(content)) == number
 
 
-BAD_VARINTS = [(Varint, "8080808080"), (Varlong, "80" * 10), (Varint, "80"), (Varint, "")]
+BAD_VARINTS = [(Varint, "808080808000"), (Varlong, "80" * 10 + "00"), (Varint, "80"), (Varint, "")]
 
 
 @pytest.mark.parametrize(("kind", "content"), BAD_VARINTS)
@@ -401,6 +401,11 @@ BROKEN_SEGMENTS: dict[str, tuple[bytes, int, str]] = {  # bytes, position, words
     "length of 2 GiB": (FIRST[:8] + b"\x7f" + b"\xff" * 3 + FIRST[12:], 0, "bytes are left of"),
     "wrong CRC": (FIRST[:-1] + b"\0", 0, "the CRC is"),
     "the same batch twice": (FIRST + FIRST, 84, "base offset 5 comes after offset 6"),
+    "a batch that begins with the last offset of the one before": (
+        FIRST + build_batch({**BATCH, "base_offset": 6}),
+        84,
+        "base offset 6 comes after offset 6",
+    ),
     "negative offset": (b"\xff" * 8 + FIRST[8:], 0, "base_offset is -1"),
     "negative count": (records_of(b"", -1), 0, "record_count is -1"),
     "unknown codec": (
@@ -413,8 +418,9 @@ BROKEN_SEGMENTS: dict[str, tuple[bytes, int, str]] = {  # bytes, position, words
         0,
         "the zstd data cannot be read",
     ),
-    "fewer records than counted": (records_of(b"\x0c\0\0\0\1\1\0", 2), 0, "record 1"),
+    "fewer records than counted": (records_of(b"\x0c\0\0\0\1\1\0", 2), 0, "record 1: "),
     "more records than counted": (records_of(b"\x0c\0\0\0\1\1\0" * 2), 0, "7 bytes follow"),
+    "record without a field": (records_of(b"\0"), 0, "record 0: attributes: stream"),
     "record of negative length": (records_of(b"\x01"), 0, "record 0"),
     "record longer than its batch": (records_of(b"\x7e\0"), 0, "record 0"),
     "record with something behind": (records_of(b"\x0e\0\0\0\1\1\0\0"), 0, "record 0"),

@@ -3,6 +3,7 @@
 from collections.abc import Callable
 
 import pytest
+from crc32c import crc32c
 
 from ottla.storage.format import Fields, FormatError
 from ottla.storage.format_index import (
@@ -126,6 +127,13 @@ def test_a_flipped_bit_of_a_snapshot_is_found() -> None:
         flipped[position] ^= 4
         with pytest.raises(FormatError):
             parse_snapshot(bytes(flipped))
+
+
+def test_a_snapshot_whose_count_does_not_fit_its_size_is_refused() -> None:
+    for count in (0, 2, -1):
+        covered = count.to_bytes(4, signed=True) + build_snapshot([PRODUCER])[10:]
+        with pytest.raises(FormatError, match="entries do not make 56 bytes"):
+            parse_snapshot(b"\0\1" + crc32c(covered).to_bytes(4) + covered)
 
 
 def test_a_snapshot_that_is_cut_or_too_long_is_refused() -> None:
