@@ -1,7 +1,9 @@
 """Fixtures for tests against Apache Kafka; where it cannot run they skip, with one reason."""
 
+import sys
 from collections.abc import Callable, Generator, Iterator
 from contextlib import ExitStack
+from pathlib import Path
 
 import pytest
 
@@ -16,7 +18,8 @@ KAFKA_PYTHON_WARNINGS = (
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """Warnings are errors here too, but for what the stock clients themselves do."""
+    """Lets tests here import `tests`, and forgives the stock clients' own warnings."""
+    sys.path.insert(0, str(Path(__file__).parent.parent))
     for warning in KAFKA_PYTHON_WARNINGS:
         config.addinivalue_line("filterwarnings", f"ignore:{warning}")
 

@@ -7,26 +7,22 @@ import json
 import random
 import subprocess
 import sys
-import zlib
-from collections.abc import Iterator
-from typing import Any
 
 import pytest
 
-from compat_tests.differences import Differences, canonical
+from compat_tests.catalogue import Pair, pairs, question, seed_of
+from compat_tests.differences import Differences
 from compat_tests.oracle import Answer, Oracle
 from compat_tests.random_messages import RandomMessages, mutated
 from ottla.protocol.apis import message_class, message_names
 from ottla.protocol.jsonform import from_json, to_json
-from ottla.protocol.schema import decode, decode_prefix, encode, schema_of
-from ottla.protocol.wire import ProtocolError
+from ottla.protocol.schema import decode_prefix, encode, schema_of
+from tests.answers import REFUSED, canonical, converted_or_refused, kafkas, read_or_refused
 
 MESSAGES = 272
 PAIRS = 728
 VALUES = 24
 MUTANTS = 4
-
-Pair = tuple[str, int]
 
 
 @pytest.fixture(scope="session")
@@ -42,20 +38,6 @@ def made_by_kafka(oracle: Oracle, catalogue: dict[str, Answer]) -> dict[Pair, li
         question("random", pair, seed=seed_of(pair), count=VALUES) for pair in asked
     )
     return dict(zip(asked, values, strict=True))
-
-
-def pairs(catalogue: dict[str, Answer]) -> Iterator[Pair]:
-    for name, each in sorted(catalogue.items()):
-        for version in range(each["lowest"], each["highest"] + 1):
-            yield name, version
-
-
-def seed_of(pair: Pair) -> int:
-    return zlib.crc32(f"{pair[0]} {pair[1]}".encode())
-
-
-def question(op: str, pair: Pair, **more: object) -> dict[str, object]:
-    return {"op": op, "message": pair[0], "version": pair[1], **more}
 
 
 def test_every_message_and_every_version_is_there(
@@ -136,17 +118,9 @@ def test_a_value_goes_from_one_version_to_another_as_in_kafka(
     questions = [question("convert", pair, to=to, hex=hex_) for pair, to, hex_ in asked]
     differences = Differences()
     for (pair, to, hex_), answer in zip(asked, oracle.ask_all(questions), strict=True):
-        message = decode(message_class(pair[0]), pair[1], bytes.fromhex(hex_))
-        kafkas = answer.get("hex", "refused")
-        differences.expect(encoded_or_refused(message, to), kafkas, pair, "to", to, hex_, answer)
+        ours = converted_or_refused(pair, to, bytes.fromhex(hex_))
+        differences.expect(ours, answer.get("hex", REFUSED), pair, "to", to, hex_, answer)
     differences.must_be_none()
-
-
-def encoded_or_refused(message: Any, version: int) -> str:
-    try:
-        return encode(message, version).hex()
-    except ProtocolError:
-        return "refused"
 
 
 def test_harmed_bytes_are_read_or_refused_as_in_kafka(
@@ -163,19 +137,9 @@ def test_harmed_bytes_are_read_or_refused_as_in_kafka(
     questions = [question("decode", pair, hex=data.hex()) for pair, data in asked]
     differences = Differences()
     for (pair, data), answer in zip(asked, oracle.ask_all(questions), strict=True):
-        kafkas = "refused" if "error" in answer else canonical(answer)
-        differences.expect(read_or_refused(pair, data), kafkas, pair, data.hex(), answer)
+        ours = read_or_refused(pair, data)
+        differences.expect(ours, kafkas(answer), pair, data.hex(), answer)
     differences.must_be_none()
-
-
-def read_or_refused(pair: Pair, data: bytes) -> str:
-    try:
-        message, size = decode_prefix(message_class(pair[0]), pair[1], data)
-    except ProtocolError:
-        return "refused"
-    encoded = encode(message, pair[1]).hex()
-    described = to_json(message, pair[1])
-    return canonical({"hex": encoded, "json": described, "left": len(data) - size})
 
 
 def test_the_filter_says_the_same(made_by_kafka: dict[Pair, list[Answer]]) -> None:
@@ -195,6 +159,6 @@ def test_the_filter_says_the_same(made_by_kafka: dict[Pair, list[Answer]]) -> No
     answers = [json.loads(line) for line in done.stdout.splitlines()]
     assert len(answers) == len(expected) == 2 * PAIRS
     differences = Differences()
-    for line, answer, kafkas in zip(lines, answers, expected, strict=True):
-        differences.expect(canonical(answer), canonical(kafkas), line)
+    for line, answer, said in zip(lines, answers, expected, strict=True):
+        differences.expect(canonical(answer), canonical(said), line)
     differences.must_be_none()
