@@ -1,0 +1,348 @@
+"""The two sparse indexes beside a segment: offset to position, and time to offset.
+
+Entries are kept as the file holds them: those in the file (the head, loaded when needed, unloaded
+when memory is short) and those that are not in it yet (the tail). Every entry is a hint: it is
+checked against the batch that it points to, and all can be made again from the log.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left, bisect_right
+from contextlib import suppress
+from struct import Struct
+
+from ottla.protocol.records import NO_TIMESTAMP
+from ottla.protocol.wire import Buffer
+from ottla.storage.errors import CorruptFile, DiskFull, OutOfResources
+from ottla.storage.names import OFFSET_INDEX, TIME_INDEX
+from ottla.storage.steps import Read, Reading, at_once
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from ottla.storage.files import File
+    from ottla.storage.segment import Segment
+
+# The tail is written when it has so many bytes; sooner when the log is flushed.
+_TAIL_BYTES_MAX = 4096
+
+
+class Index:
+    """Entries of one size, in rising order of the key that they begin with."""
+
+    SUFFIX: str
+    ENTRY_SIZE: int
+
+    __slots__ = ("_changed", "_file", "_head", "_segment", "_tail", "_written")
+
+    def __init__(self, segment: Segment, *, is_new: bool) -> None:
+        self._segment = segment
+        self._file: File | None = None
+        self._tail = bytearray()
+        # Entries in the file; -1 while nobody has looked.
+        self._written = 0 if is_new else -1
+        self._head: bytearray | None = bytearray() if is_new else None
+        self._changed = False
+
+    # entries
+
+    @property
+    def count(self) -> int:
+        if self._written < 0:
+            at_once(self.load())
+        return self._written + len(self._tail) // self.ENTRY_SIZE
+
+    @property
+    def count_max(self) -> int:
+        return self._segment.folder.config.segment_index_bytes // self.ENTRY_SIZE
+
+    def load(self) -> Reading[bytearray]:
+        """The entries in the file."""
+        head = self._head
+        if head is None:
+            file = self._open()
+            size = file.size if self._written < 0 else self._written * self.ENTRY_SIZE
+            data = (yield Read(file, 0, size)) if size else b""
+            # Somebody else may have been faster while this one waited.
+            head = self._set_head(data) if self._head is None else self._head
+        if head:
+            self._segment.folder.log_dir.indexes.hold(self, len(head))
+        return head
+
+    def _set_head(self, data: Buffer) -> bytearray:
+        head = bytearray(data)
+        if self._written < 0:
+            self._strip_zeros(head)
+        if len(head) % self.ENTRY_SIZE:
+            raise CorruptFile(self.path, where=f"position {len(head)}", reason="is no whole entry")
+        self._written = len(head) // self.ENTRY_SIZE
+        self._head = head
+        self._loaded()
+        return head
+
+    def _strip_zeros(self, head: bytearray) -> None:
+        """A preallocated file ends in zeros, which are no entries. A single entry may be zero."""
+        if len(head) != self.ENTRY_SIZE:
+            used = len(head.rstrip(b"\0"))
+            del head[-(-used // self.ENTRY_SIZE) * self.ENTRY_SIZE :]
+
+    def _loaded(self) -> None:
+        """The head is there for the first time, or after it was unloaded."""
+
+    def unload(self) -> None:
+        """Forgets the head; the file has it."""
+        self._head = None if self._written else bytearray()
+        if self._file is not None and not self._changed:
+            self._file.close()
+            self._file = None
+
+    def _entry(self, number: int) -> bytearray:
+        """The entry of that number; the head must be loaded if it is there."""
+        at = number * self.ENTRY_SIZE
+        written = self._written * self.ENTRY_SIZE
+        if at >= written:
+            return self._tail[at - written : at - written + self.ENTRY_SIZE]
+        return (self._head or at_once(self.load()))[at : at + self.ENTRY_SIZE]
+
+    def _floor(self, key: bytes) -> Reading[bytearray | None]:
+        """The last entry whose key is not above `key`."""
+        entries = self._tail
+        size = self.ENTRY_SIZE
+        length = len(key)
+        if (not entries or entries[:length] > key) and self._written:
+            entries = yield from self.load()
+        slot = bisect_right(
+            range(len(entries) // size),
+            key,
+            key=lambda i: bytes(entries[i * size : i * size + length]),
+        )
+        return entries[slot * size - size : slot * size] if slot else None
+
+    # writing
+
+    def _push(self, entry: bytes) -> None:
+        self._tail += entry
+        if len(self._tail) >= _TAIL_BYTES_MAX:
+            # The log has the batch: a file that is behind is made again after a crash.
+            with suppress(DiskFull, OutOfResources):
+                self.write_tail()
+
+    def write_tail(self) -> None:
+        """Brings the file up to date."""
+        tail = self._tail
+        if not tail:
+            return
+        file = self._open()
+        self._changed = True
+        self._preallocate(file)
+        file.write(self._written * self.ENTRY_SIZE, tail)
+        self._written += len(tail) // self.ENTRY_SIZE
+        if self._head is not None:
+            self._head += tail
+            self._segment.folder.log_dir.indexes.hold(self, len(self._head))
+        self._tail = bytearray()
+
+    def _preallocate(self, file: File) -> None:
+        size = self.count_max * self.ENTRY_SIZE
+        if self._segment.is_active and file.size < size:
+            file.preallocate(size)
+
+    def create(self) -> None:
+        """Makes the file, as long as it may become."""
+        files = self._segment.folder.files
+        if files.exists(self.path):
+            files.remove(self.path)
+        self._file = files.create(self.path)
+        self._changed = True
+        self._preallocate(self._file)
+
+    def trim(self) -> None:
+        """Brings the file up to date, and cuts what was preallocated."""
+        self.write_tail()
+        size = self.count * self.ENTRY_SIZE
+        file = self._open()
+        if file.size != size:
+            self._changed = True
+            file.truncate(size)
+
+    def _truncate_entries(self, count: int) -> None:
+        if count >= self._written >= 0:
+            del self._tail[(count - self._written) * self.ENTRY_SIZE :]
+        else:
+            head = at_once(self.load())[: count * self.ENTRY_SIZE] if count else bytearray()
+            self._changed = True
+            self._open().truncate(count * self.ENTRY_SIZE)
+            self._tail = bytearray()
+            self._written = count
+            self._head = head
+            self._segment.folder.log_dir.indexes.hold(self, len(head))
+        self._loaded()
+
+    def reset(self) -> None:
+        """Throws every entry away."""
+        if not self._segment.folder.files.exists(self.path):
+            self.create()
+        self._truncate_entries(0)
+
+    # the file
+
+    @property
+    def path(self) -> str:
+        return self._segment.file_path(self.SUFFIX)
+
+    def _open(self) -> File:
+        if self._file is None:
+            try:
+                self._file = self._segment.folder.files.open(self.path)
+            except FileNotFoundError:
+                raise CorruptFile(self.path, where="", reason="is missing") from None
+        return self._file
+
+    def sync_now(self) -> None:
+        self.write_tail()
+        self._open().sync_now()
+        self._changed = False
+
+    async def sync(self) -> None:
+        self.write_tail()
+        await self._open().sync()
+        self._changed = False
+
+    def close(self) -> None:
+        self._segment.folder.log_dir.indexes.release(self)
+        if self._file is not None:
+            self._file.close()
+            self._file = None
+
+
+_OFFSET_ENTRY = Struct(">ii")
+_RELATIVE_OFFSET = Struct(">i")
+_POSITION = Struct(">4xi")
+
+
+class OffsetIndex(Index):
+    """Last offset of a batch, relative to the segment's base, and the batch's position."""
+
+    SUFFIX = OFFSET_INDEX
+    ENTRY_SIZE = 8
+
+    __slots__ = ("last_offset",)
+
+    def __init__(self, segment: Segment, *, is_new: bool) -> None:
+        super().__init__(segment, is_new=is_new)
+        self.last_offset = segment.base_offset
+        """Of the last entry; the segment's base offset where there is none."""
+
+    @property
+    def is_full(self) -> bool:
+        return self.count >= self.count_max
+
+    def append(self, offset: int, position: int) -> None:
+        if offset <= self.last_offset and self.count:
+            raise ValueError(f"offset {offset} does not follow {self.last_offset} in {self.path}")
+        self.last_offset = offset
+        self._push(_OFFSET_ENTRY.pack(offset - self._segment.base_offset, position))
+
+    def floor(self, offset: int) -> Reading[tuple[int, int] | None]:
+        """(last offset, position) of the last entry whose offset is not above `offset`."""
+        relative = min(offset - self._segment.base_offset, 0x7FFF_FFFF)
+        entry = yield from self._floor(_RELATIVE_OFFSET.pack(relative))
+        if entry is None:
+            return None
+        relative, position = _OFFSET_ENTRY.unpack(entry)
+        return self._segment.base_offset + relative, position
+
+    def offset_from_position(self, position: int) -> Reading[int | None]:
+        """The offset of the first entry at this position or behind it."""
+        head = yield from self.load()
+        slot = bisect_left(
+            range(self.count), position, key=lambda i: _POSITION.unpack(self._entry(i))[0]
+        )
+        if slot == self.count:
+            return None
+        del head
+        return self._segment.base_offset + int(_OFFSET_ENTRY.unpack(self._entry(slot))[0])
+
+    def truncate_to(self, offset: int) -> None:
+        """Drops entries of this offset and above."""
+        relative = offset - self._segment.base_offset
+        self._truncate_entries(
+            bisect_left(
+                range(self.count), relative, key=lambda i: _OFFSET_ENTRY.unpack(self._entry(i))[0]
+            )
+        )
+
+    def _loaded(self) -> None:
+        count = self.count
+        relative = _OFFSET_ENTRY.unpack(self._entry(count - 1))[0] if count else 0
+        if relative < 0:
+            raise CorruptFile(self.path, where=f"entry {count - 1}", reason="offset is negative")
+        self.last_offset = self._segment.base_offset + relative
+
+
+_TIME_ENTRY = Struct(">qi")
+_TIMESTAMP = Struct(">q")
+
+
+class TimeIndex(Index):
+    """A time, and the last offset of the batch that brought it: nothing before it is later."""
+
+    SUFFIX = TIME_INDEX
+    ENTRY_SIZE = 12
+
+    __slots__ = ("_last_offset", "_last_timestamp")
+
+    def __init__(self, segment: Segment, *, is_new: bool) -> None:
+        super().__init__(segment, is_new=is_new)
+        self._last_timestamp = NO_TIMESTAMP
+        self._last_offset = segment.base_offset
+
+    @property
+    def is_full(self) -> bool:
+        """One place is kept for the last entry, when the segment is rolled."""
+        return self.count >= self.count_max - 1
+
+    @property
+    def last_entry(self) -> tuple[int, int]:
+        """(timestamp, offset); (-1, base offset) where there is none."""
+        if self._written < 0:
+            at_once(self.load())
+        return self._last_timestamp, self._last_offset
+
+    def maybe_append(self, timestamp: int, offset: int) -> None:
+        """Adds an entry if the time has risen."""
+        if self._written < 0:
+            at_once(self.load())
+        if timestamp > self._last_timestamp:
+            self._last_timestamp = timestamp
+            self._last_offset = offset
+            self._push(_TIME_ENTRY.pack(timestamp, offset - self._segment.base_offset))
+
+    def floor(self, timestamp: int) -> Reading[tuple[int, int] | None]:
+        """(timestamp, offset) of the last entry that is not later."""
+        if timestamp < 0:
+            return None
+        entry = yield from self._floor(_TIMESTAMP.pack(timestamp))
+        if entry is None:
+            return None
+        timestamp, relative = _TIME_ENTRY.unpack(entry)
+        return timestamp, self._segment.base_offset + relative
+
+    def truncate_to(self, offset: int) -> None:
+        """Drops entries of this offset and above."""
+        relative = offset - self._segment.base_offset
+        self._truncate_entries(
+            bisect_left(
+                range(self.count), relative, key=lambda i: _TIME_ENTRY.unpack(self._entry(i))[1]
+            )
+        )
+
+    def _loaded(self) -> None:
+        count = self.count
+        self._last_timestamp, self._last_offset = NO_TIMESTAMP, self._segment.base_offset
+        if count:
+            timestamp, relative = _TIME_ENTRY.unpack(self._entry(count - 1))
+            if timestamp < 0 or relative < 0:
+                where = f"entry {count - 1}"
+                raise CorruptFile(self.path, where=where, reason="time or offset is negative")
+            self._last_timestamp = timestamp
+            self._last_offset = self._segment.base_offset + relative

@@ -1,0 +1,222 @@
+"""One partition's log: how it changes.
+
+Knows its folder, and no leader, follower or request. It is called synchronously; what may wait for
+later goes to the `Chores` of its log directory. What the disk refuses is KAFKA_STORAGE_ERROR and
+has changed nothing; a failed disk takes the log directory offline, and nothing is acknowledged.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from ottla.protocol.errors import ErrorCode, KafkaError
+from ottla.protocol.records import BatchHeader
+from ottla.protocol.wire import Buffer
+from ottla.storage.clock import Now
+from ottla.storage.config import LogConfig
+from ottla.storage.errors import StorageError
+from ottla.storage.folder import Folder
+from ottla.storage.incoming import (
+    Incoming,
+    Mutable,
+    from_client,
+    from_coordinator,
+    from_leader,
+    rules_of,
+)
+from ottla.storage.log_upkeep import LogUpkeep
+from ottla.storage.log_view import Fetched, Isolation, LogOffset, LogParts
+from ottla.storage.producers import Duplicate, Marker, Origin
+from ottla.storage.segment import Segment
+from ottla.storage.transaction_index import AbortedTransaction
+
+__all__ = ["Appended", "Fetched", "Isolation", "Log", "LogOffset", "UnexpectedOffsets"]
+
+
+class Appended(NamedTuple):
+    """What became of an append."""
+
+    base_offset: int
+    last_offset: int
+    log_append_time_ms: int
+    """-1 for CreateTime; of a duplicate the time of the batch that is stored."""
+    log_start_offset: int
+    is_duplicate: bool = False
+
+
+class UnexpectedOffsets(Exception):
+    """A leader's batches do not go on where this log ends."""
+
+    def __init__(self, reason: str, *, first_offset: int, last_offset: int) -> None:
+        super().__init__(reason)
+        self.first_offset = first_offset
+        self.last_offset = last_offset
+
+
+class Log(LogUpkeep):
+    """A log that was opened by recovery.py."""
+
+    __slots__ = ()
+
+    def __init__(
+        self,
+        folder: Folder,
+        parts: LogParts,
+        *,
+        topic: str,
+        partition: int,
+        topic_id: bytes | None,
+        now: Now,
+    ) -> None:
+        super().__init__(
+            folder, parts, topic=topic, partition=partition, topic_id=topic_id, now=now
+        )
+        self.config = folder.config
+
+    @property
+    def config(self) -> LogConfig:
+        return self.folder.config
+
+    @config.setter
+    def config(self, config: LogConfig) -> None:
+        self.folder.config = config
+        walked_count_max = self.folder.log_dir.walked_count_max
+        self._rules = rules_of(config, walked_count_max=walked_count_max)
+
+    # appending
+
+    def append_as_leader(
+        self,
+        data: Mutable,
+        *,
+        leader_epoch: int,
+        now: Now,
+        origin: Origin = Origin.CLIENT,
+        zstd_allowed: bool = True,
+    ) -> Appended:
+        """Gives batches their offsets and this epoch, in place, and appends them."""
+        if origin is Origin.CLIENT:
+            rules = self._rules if zstd_allowed else self._rules._replace(zstd_allowed=False)
+            incoming = from_client(
+                data,
+                rules,
+                self.folder.config,
+                base_offset=self.log_end_offset,
+                leader_epoch=leader_epoch,
+                now=now,
+            )
+        else:
+            incoming = from_coordinator(
+                data,
+                self.folder.config,
+                base_offset=self.log_end_offset,
+                leader_epoch=leader_epoch,
+                now=now,
+            )
+        return self._append(incoming, origin, now)
+
+    def append_as_follower(self, data: Buffer, *, leader_epoch: int, now: Now) -> Appended:
+        """Appends batches as the leader has them, offsets, epochs and all."""
+        incoming = from_leader(data, leader_epoch=leader_epoch)
+        last_offset = self.log_end_offset - 1
+        for header in incoming.headers:
+            if header.base_offset <= last_offset or header.last_offset_delta < 0:
+                raise UnexpectedOffsets(
+                    f"batch {header.base_offset} to {header.last_offset} cannot follow offset"
+                    f" {last_offset} in {self.folder.path}",
+                    first_offset=incoming.headers[0].base_offset,
+                    last_offset=incoming.headers[-1].last_offset,
+                )
+            last_offset = header.last_offset
+        return self._append(incoming, Origin.REPLICATION, now)
+
+    def _append(self, incoming: Incoming, origin: Origin, now: Now) -> Appended:
+        data, headers, markers, log_append_time_ms = incoming
+        if self.folder.log_dir.failure is not None:
+            self.folder.log_dir.check()
+        if not headers:
+            end = self.log_end_offset
+            return Appended(end, end - 1, log_append_time_ms, self.log_start_offset)
+        config = self.folder.config
+        if len(data) > config.segment_bytes:
+            raise KafkaError(
+                ErrorCode.RECORD_LIST_TOO_LARGE,
+                f"The record batches take {len(data)} bytes, a segment {config.segment_bytes}.",
+            )
+        duplicate = self._check_producers(headers, markers, origin)
+        if duplicate is not None:
+            return Appended(*duplicate, self.log_start_offset, is_duplicate=True)
+        last_offset = headers[-1].last_offset
+        try:
+            if not self.is_settled:
+                self._settle()
+            segment = self._place_for(data, headers, now)
+            position = segment.write(data)
+            segment.index(headers, position)
+            self.log_end_offset = last_offset + 1
+            self._update_producers(headers, markers, segment)
+        except StorageError as error:
+            raise self.folder.log_dir.refused(error) from error
+        if last_offset - self.recovery_point >= config.flush_messages - 1:
+            self.flush_now(last_offset + 1)
+        return Appended(
+            headers[0].base_offset, last_offset, log_append_time_ms, self.log_start_offset
+        )
+
+    def _check_producers(
+        self,
+        headers: tuple[BatchHeader, ...],
+        markers: tuple[Marker | None, ...],
+        origin: Origin,
+    ) -> Duplicate | None:
+        for number, header in enumerate(headers):
+            if header.producer_id >= 0:
+                marker = markers[number] if markers else None
+                duplicate = self.producers.check(header, origin=origin, marker=marker)
+                if duplicate is not None:
+                    return duplicate
+        return None
+
+    def _place_for(self, data: Buffer, headers: tuple[BatchHeader, ...], now: Now) -> Segment:
+        """The segment for these batches, with their epochs on disk. What it changes is harmless
+        should the append fail."""
+        segment = self.segments.active
+        if segment.should_roll(
+            added_bytes=len(data),
+            max_timestamp=max([header.max_timestamp for header in headers]),
+            last_offset=headers[-1].last_offset,
+            now=now,
+        ) and (segment.size or not segment.can_hold(headers[-1].last_offset)):
+            segment = self._roll(headers[0].base_offset, now)
+        for header in headers:
+            if header.partition_leader_epoch != self.epochs.latest:
+                self._assign_epoch(header.partition_leader_epoch, header.base_offset)
+        return segment
+
+    def _update_producers(
+        self,
+        headers: tuple[BatchHeader, ...],
+        markers: tuple[Marker | None, ...],
+        segment: Segment,
+    ) -> None:
+        producers = self.producers
+        transactional = False
+        for number, header in enumerate(headers):
+            if header.producer_id < 0:
+                continue
+            completed = producers.update(header, markers[number] if markers else None)
+            transactional |= header.is_transactional
+            if completed is not None:
+                if completed.aborted:
+                    segment.transaction_index.append(
+                        AbortedTransaction(
+                            completed.producer_id,
+                            completed.first_offset,
+                            completed.last_offset,
+                            producers.last_stable_offset(completed),
+                        )
+                    )
+                producers.complete(completed)
+        producers.map_end_offset = self.log_end_offset
+        if transactional:
+            self._update_first_unstable()

@@ -1,0 +1,330 @@
+"""What a log does besides appending: epochs, rolling, flushing, truncating, going away.
+
+What the disk refuses is KAFKA_STORAGE_ERROR; a failed disk takes the log directory offline. Work
+that may wait is left to the `Chores` of the log directory.
+"""
+
+from __future__ import annotations
+
+import logging
+
+from ottla.protocol.errors import ErrorCode, KafkaError
+from ottla.storage.checkpoints import epochs_text, partition_metadata_text
+from ottla.storage.clock import Now
+from ottla.storage.errors import DiskFull, OutOfResources, StorageError
+from ottla.storage.log_view import LogView
+from ottla.storage.names import LEADER_EPOCH_CHECKPOINT, PARTITION_METADATA
+from ottla.storage.producer_loading import load_producers
+from ottla.storage.segment import Segment
+from ottla.storage.steps import Slices, to_the_end
+
+logger = logging.getLogger(__name__)
+
+
+class LogUpkeep(LogView):
+    """A log as those see it who keep it in order."""
+
+    __slots__ = ()
+
+    # coming to be
+
+    def settle(self) -> None:
+        """Brings a new folder and its topic's id to disk, as the first append would."""
+        self.folder.log_dir.check()
+        try:
+            if not self.is_settled:
+                self._settle()
+        except StorageError as error:
+            raise self.folder.log_dir.refused(error) from error
+
+    def _settle(self) -> None:
+        files, folder = self.folder.files, self.folder
+        if self.topic_id is not None:
+            text = partition_metadata_text(self.topic_id)
+            files.write_atomically_now(folder.file(PARTITION_METADATA), text)
+        files.sync_directory_now(folder.log_dir.path)
+        self.is_settled = True
+
+    # epochs
+
+    def assign_epoch(self, epoch: int) -> None:
+        """A leader begins to append here. On disk before it returns."""
+        self.folder.log_dir.check()
+        try:
+            self._assign_epoch(epoch, self.log_end_offset)
+        except StorageError as error:
+            raise self.folder.log_dir.refused(error) from error
+
+    def _assign_epoch(self, epoch: int, start_offset: int) -> None:
+        before = self.epochs.entries.copy()
+        if epoch >= 0 and self.epochs.assign(epoch, start_offset):
+            try:
+                self._write_epochs()
+            except StorageError:
+                self.epochs.entries = before
+                raise
+
+    def _write_epochs(self) -> None:
+        path = self.folder.file(LEADER_EPOCH_CHECKPOINT)
+        self.folder.files.write_atomically_now(path, epochs_text(self.epochs.entries))
+
+    # rolling and flushing
+
+    def roll(self, now: Now) -> None:
+        """Begins a new segment at the end of the log, unless the last one is empty."""
+        self.folder.log_dir.check()
+        if self.segments.active.size:
+            try:
+                self._roll(self.log_end_offset, now)
+            except StorageError as error:
+                raise self.folder.log_dir.refused(error) from error
+
+    def _roll(self, next_offset: int, now: Now) -> Segment:
+        base_offset = max(next_offset, self.log_end_offset)
+        segment = self.segments.roll(base_offset, now)
+        self._take_snapshot(base_offset, sync=False)
+        if self._high_watermark.offset >= self.log_end_offset:
+            self._set_high_watermark(self.end)
+        self.folder.log_dir.chores.flush(self, offset=base_offset)
+        logger.info("log.rolled path=%s offset=%d", self.folder.path, base_offset)
+        return segment
+
+    def _take_snapshot(self, offset: int, *, sync: bool) -> None:
+        """It spares work after a crash and is worth no failure."""
+        if self.snapshots.latest == offset:
+            return
+        try:
+            self.snapshots.write(offset, self.producers.snapshot(), sync=sync)
+        except (DiskFull, OutOfResources) as error:
+            logger.warning("log.no_snapshot reason=%s", error)
+
+    def flush_now(self, offset: int | None = None) -> None:
+        """Blocks until the disk has everything below `offset`, or all."""
+        target = self.log_end_offset if offset is None else offset
+        if target <= self.recovery_point:
+            return
+        self.folder.log_dir.check()
+        try:
+            segments = self.segments.between(self.recovery_point, target)
+            for segment in segments:
+                segment.flush_now()
+            if self._has_new_names(segments):
+                self.folder.files.sync_directory_now(self.folder.path)
+        except StorageError as error:
+            raise self.folder.log_dir.refused(error) from error
+        self._flushed(target, self._truncations)
+
+    async def flush(self, offset: int | None = None) -> None:
+        """Returns when the disk has everything below `offset`, or all that is there now.
+
+        Writers that come meanwhile share the next fsync: where data counts only once it is on disk,
+        each awaits this for its own offset.
+        """
+        target = self.log_end_offset if offset is None else offset
+        if target <= self.recovery_point:
+            return
+        self.folder.log_dir.check()
+        truncations = self._truncations
+        try:
+            segments = self.segments.between(self.recovery_point, target)
+            for segment in segments:
+                await segment.flush()
+            if self._has_new_names(segments):
+                await self.folder.files.sync_directory(self.folder.path)
+        except StorageError as error:
+            raise self.folder.log_dir.refused(error) from error
+        self._flushed(target, truncations)
+
+    def _has_new_names(self, segments: list[Segment]) -> bool:
+        """A segment that begins at the recovery point or behind it was made since."""
+        return bool(segments) and segments[-1].base_offset >= self.recovery_point
+
+    def _flushed(self, offset: int, truncations: int) -> None:
+        # What was cut off and appended anew meanwhile is not what was flushed.
+        if truncations == self._truncations:
+            self.recovery_point = max(self.recovery_point, offset)
+
+    # truncating
+
+    def truncate_to(self, offset: int, now: Now) -> bool:
+        """Drops this offset and all behind it. Whether there was anything to drop."""
+        return to_the_end(self.truncating_to(offset, now))
+
+    def truncating_to(self, offset: int, now: Now) -> Slices[bool]:
+        """The same in slices, between which nobody may append."""
+        if offset < 0:
+            raise ValueError(f"cannot truncate {self} to {offset}")
+        self.folder.log_dir.check()
+        try:
+            if offset < self.segments.first.base_offset:
+                yield from self._start_over(offset, offset, now)
+                return True
+            if offset >= self.log_end_offset:
+                if self.epochs.truncate_from_end(self.log_end_offset):
+                    self._write_epochs()
+                return False
+            yield from self._truncate(offset, now)
+            return True
+        except StorageError as error:
+            raise self.folder.log_dir.refused(error) from error
+
+    def _truncate(self, offset: int, now: Now) -> Slices[None]:
+        if offset < self.high_watermark:
+            logger.warning("log.truncated_below_high_watermark log=%s offset=%d", self, offset)
+        self._truncations += 1
+        behind = [segment for segment in self.segments if segment.base_offset > offset]
+        self._remove_segments(behind, now)
+        if behind:
+            # Else they could come back, in a crash, beside what is appended in their place.
+            self.folder.files.sync_directory_now(self.folder.path)
+        active = self.segments.active
+        active.become_active()
+        active.truncate_to(offset)
+        self.log_end_offset = offset
+        self.recovery_point = min(self.recovery_point, offset)
+        self.log_start_offset = min(self.log_start_offset, offset)
+        if self.epochs.truncate_from_end(offset):
+            self._write_epochs()
+        yield from self._reload_producers(now)
+        if self.high_watermark >= offset:
+            self._set_high_watermark(self.end)
+
+    def truncate_fully_and_start_at(
+        self, offset: int, now: Now, *, log_start_offset: int | None = None
+    ) -> None:
+        """Throws everything away; the next batch gets `offset`."""
+        self.folder.log_dir.check()
+        start = offset if log_start_offset is None else log_start_offset
+        try:
+            to_the_end(self._start_over(offset, start, now))
+        except StorageError as error:
+            raise self.folder.log_dir.refused(error) from error
+
+    def _start_over(self, offset: int, log_start_offset: int, now: Now) -> Slices[None]:
+        self._truncations += 1
+        self.segments.start_at(offset, now)
+        self.snapshots.remove_outside(0, -1)
+        self.epochs.clear()
+        self._write_epochs()
+        self.log_start_offset = log_start_offset
+        self.log_end_offset = offset
+        self.recovery_point = min(self.recovery_point, offset)
+        yield from self._reload_producers(now)
+        self._set_high_watermark(self.end)
+
+    def _reload_producers(self, now: Now) -> Slices[None]:
+        yield from load_producers(
+            self.producers,
+            self.snapshots,
+            self.segments,
+            start=self.log_start_offset,
+            end=self.log_end_offset,
+            now=now,
+        )
+        self._update_first_unstable()
+
+    # the log's beginning
+
+    def maybe_increment_log_start_offset(self, offset: int) -> bool:
+        """Records below are gone for readers; segments wholly below may be deleted."""
+        self.folder.log_dir.check()
+        if offset > self.high_watermark:
+            raise KafkaError(
+                ErrorCode.OFFSET_OUT_OF_RANGE,
+                f"The log of {self.topic}-{self.partition} cannot start at {offset}, behind the"
+                f" high watermark {self.high_watermark}.",
+            )
+        if offset <= self.log_start_offset:
+            return False
+        self.log_start_offset = offset
+        self.recovery_point = max(self.recovery_point, offset)
+        self.producers.on_log_start_offset(offset)
+        if self.epochs.truncate_from_start(offset):
+            try:
+                self._write_epochs()
+            except StorageError as error:
+                raise self.folder.log_dir.refused(error) from error
+        self._update_first_unstable()
+        return True
+
+    # segments going and coming
+
+    def delete_segments(self, segments: list[Segment], now: Now) -> None:
+        """Deletes the log's first segments; if these are all, it goes on in a new one."""
+        self.folder.log_dir.check()
+        try:
+            if len(segments) == len(self.segments):
+                if not self.segments.active.size:
+                    segments = segments[:-1]
+                else:
+                    self._roll(self.log_end_offset, now)
+            if not segments:
+                return
+            first_kept = self.segments[len(segments)]
+            self.maybe_increment_log_start_offset(first_kept.base_offset)
+            self._remove_segments(segments, now)
+        except StorageError as error:
+            raise self.folder.log_dir.refused(error) from error
+
+    def replace_segments(self, new: list[Segment], old: list[Segment], now: Now) -> None:
+        """Puts what compaction has made, and synced, in the place of what it was made from."""
+        self.folder.log_dir.check()
+        try:
+            self._remove_snapshots(self.segments.replace(new, old, now), now)
+        except StorageError as error:
+            raise self.folder.log_dir.refused(error) from error
+
+    def _remove_segments(self, segments: list[Segment], now: Now) -> None:
+        self.segments.remove(segments, now)
+        self._remove_snapshots(segments, now)
+
+    def _remove_snapshots(self, segments: list[Segment], now: Now) -> None:
+        due_ms = now.monotonic_ms + self.folder.config.file_delete_delay_ms
+        for segment in segments:
+            self.snapshots.remove_later(segment.base_offset, due_ms=due_ms)
+
+    # the end
+
+    def close(self) -> None:
+        """Brings all to disk, in the form that a clean stop leaves, and gives the files free."""
+        self.folder.log_dir.check()
+        try:
+            if not self.is_settled:
+                self._settle()
+            self.segments.active.become_inactive()
+            self.recovery_point = min(self.recovery_point, self.segments.active.base_offset)
+            for segment in self.segments.between(self.recovery_point, self.log_end_offset + 1):
+                segment.flush_now()
+            self._take_snapshot(self.log_end_offset, sync=True)
+            self.folder.files.sync_directory_now(self.folder.path)
+            self.recovery_point = self.log_end_offset
+        except StorageError as error:
+            raise self.folder.log_dir.refused(error) from error
+        finally:
+            self.let_go()
+
+    def let_go(self) -> None:
+        """Gives the files free as they are."""
+        self.folder.log_dir.chores.forget(self)
+        self.segments.close()
+
+    def rename(self, name: str) -> None:
+        """Moves the log to another folder of its log directory, with all that is open."""
+        self.folder.log_dir.check()
+        files, path = self.folder.files, self.folder.path
+        try:
+            if not self.is_settled:
+                self._settle()
+            files.rename(path, f"{self.folder.log_dir.path}/{name}")
+            self.folder.name = name
+            files.sync_directory_now(self.folder.log_dir.path)
+        except StorageError as error:
+            raise self.folder.log_dir.refused(error) from error
+
+    def delete(self) -> None:
+        """Removes the folder with everything in it."""
+        self.let_go()
+        try:
+            self.folder.files.remove_tree(self.folder.path)
+        except StorageError as error:
+            raise self.folder.log_dir.refused(error) from error

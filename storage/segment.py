@@ -1,0 +1,294 @@
+"""One segment: a stretch of a log in a file, with the indexes beside it.
+
+Only the last segment of a log is appended to. Files and indexes of the others are opened when
+somebody asks for them, so that a log of a thousand segments costs a thousand small objects.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from ottla.protocol.records import NO_TIMESTAMP, BatchHeader
+from ottla.protocol.wire import Buffer
+from ottla.storage.clock import Now
+from ottla.storage.files import File
+from ottla.storage.folder import Folder
+from ottla.storage.index import OffsetIndex, TimeIndex
+from ottla.storage.lookup import (
+    first_timestamp,
+    latest_after_truncation,
+    latest_entry,
+    locate,
+)
+from ottla.storage.names import LOG, SEGMENT_SUFFIXES, TRANSACTION_INDEX, offset_name
+from ottla.storage.steps import at_once
+from ottla.storage.transaction_index import TransactionIndex
+
+RELATIVE_OFFSET_MAX = 0x7FFF_FFFF
+_UNKNOWN = -2
+
+
+class Segment:
+    """Batches from `base_offset` on."""
+
+    __slots__ = (
+        "_file",
+        "_max_timestamp",
+        "_max_timestamp_offset",
+        "_offset_index",
+        "_since_index_entry_bytes",
+        "_time_index",
+        "_transaction_index",
+        "base_offset",
+        "created_ms",
+        "first_timestamp",
+        "folder",
+        "is_active",
+        "is_new",
+        "jitter_ms",
+        "size",
+        "state",
+    )
+
+    def __init__(
+        self, folder: Folder, base_offset: int, *, size: int, now: Now, state: str = ""
+    ) -> None:
+        self.folder = folder
+        self.base_offset = base_offset
+        self.size = size
+        """Bytes of batches; the file is longer where it was preallocated."""
+        self.state = state
+        self.is_active = False
+        self.is_new = False
+        self.created_ms = now.wall_ms
+        self.jitter_ms = folder.segment_jitter_ms()
+        self.first_timestamp = _UNKNOWN
+        """The max timestamp of the first batch, by which the segment's age is told."""
+        self._max_timestamp = _UNKNOWN
+        self._max_timestamp_offset = base_offset
+        self._since_index_entry_bytes = 0
+        self._file: File | None = None
+        self._offset_index: OffsetIndex | None = None
+        self._time_index: TimeIndex | None = None
+        self._transaction_index: TransactionIndex | None = None
+
+    def create(self) -> None:
+        """Makes its files. What a crash has left in their places goes first."""
+        self.is_new = True
+        self.is_active = True
+        self.max_timestamp_entry = (NO_TIMESTAMP, self.base_offset)
+        files = self.folder.files
+        for suffix in (LOG, TRANSACTION_INDEX):
+            if files.exists(path := self.file_path(suffix)):
+                files.remove(path)
+        self._file = files.create(self.file_path(LOG))
+        if self.folder.config.preallocate:
+            self._file.preallocate(self.folder.config.segment_bytes)
+        self.offset_index.create()
+        self.time_index.create()
+
+    def __repr__(self) -> str:
+        return f"Segment({self.file_path(LOG)}, {self.size} bytes)"
+
+    # files
+
+    def file_path(self, suffix: str) -> str:
+        return self.folder.file(offset_name(self.base_offset, suffix, self.state))
+
+    @property
+    def file(self) -> File:
+        if self._file is None:
+            self._file = self.folder.files.open(self.file_path(LOG))
+        return self._file
+
+    @property
+    def offset_index(self) -> OffsetIndex:
+        if self._offset_index is None:
+            self._offset_index = OffsetIndex(self, is_new=self.is_new)
+        return self._offset_index
+
+    @property
+    def time_index(self) -> TimeIndex:
+        if self._time_index is None:
+            self._time_index = TimeIndex(self, is_new=self.is_new)
+        return self._time_index
+
+    @property
+    def transaction_index(self) -> TransactionIndex:
+        if self._transaction_index is None:
+            self._transaction_index = TransactionIndex(self, is_new=self.is_new)
+        return self._transaction_index
+
+    # appending
+
+    def append(self, headers: Sequence[BatchHeader], data: Buffer) -> int:
+        """Adds whole batches, and returns the position of the first."""
+        position = self.write(data)
+        self.index(headers, position)
+        return position
+
+    def write(self, data: Buffer) -> int:
+        """The first half of an append, all or nothing; `index` or `cut_back` must follow."""
+        position = self.size
+        file = self._file or self.file
+        if file.size == position:
+            file.append(data)
+        else:
+            file.write(position, data)
+        self.size = position + len(data)
+        return position
+
+    def index(self, headers: Sequence[BatchHeader], position: int) -> None:
+        """Enters batches into the indexes; the first begins at `position`."""
+        if not position:
+            self.first_timestamp = headers[0].max_timestamp
+        interval_bytes = self.folder.config.index_interval_bytes
+        for header in headers:
+            if header[8] > self._max_timestamp:
+                self._max_timestamp, self._max_timestamp_offset = header[8], header.last_offset
+            if self._since_index_entry_bytes > interval_bytes:
+                self.offset_index.append(header.last_offset, position)
+                self.time_index.maybe_append(self._max_timestamp, self._max_timestamp_offset)
+                self._since_index_entry_bytes = 0
+            position += header.size
+            self._since_index_entry_bytes += header.size
+
+    def reset_indexes(self) -> None:
+        """Throws away what leads to batches, to be made again."""
+        self.offset_index.reset()
+        self.time_index.reset()
+        self.max_timestamp_entry = (NO_TIMESTAMP, self.base_offset)
+        self._since_index_entry_bytes = 0
+
+    def settle_indexes(self) -> None:
+        """Ends what `reset_indexes` has begun."""
+        if not self.is_active:
+            self._finish_indexes()
+
+    def _finish_indexes(self) -> None:
+        self.time_index.maybe_append(*self.max_timestamp_entry)
+        self.offset_index.trim()
+        self.time_index.trim()
+
+    def cut_back(self, size: int) -> None:
+        """Takes back an append that was not indexed yet."""
+        self.file.truncate(size)
+        self.size = size
+
+    def can_hold(self, offset: int) -> bool:
+        return 0 <= offset - self.base_offset <= RELATIVE_OFFSET_MAX
+
+    def should_roll(
+        self, *, added_bytes: int, max_timestamp: int, last_offset: int, now: Now
+    ) -> bool:
+        """Whether these batches belong into a new segment."""
+        config = self.folder.config
+        size = self.size
+        if size > config.segment_bytes - added_bytes:
+            return True
+        if size and (
+            self.waited_ms(max_timestamp, now) > config.segment_age_max_ms - self.jitter_ms
+        ):
+            return True
+        if self.offset_index.is_full or self.time_index.is_full:
+            return True
+        return last_offset - self.base_offset > RELATIVE_OFFSET_MAX
+
+    def waited_ms(self, max_timestamp: int, now: Now) -> int:
+        """How much older than these records the first batch is."""
+        if self.first_timestamp == _UNKNOWN and self.size:
+            self.first_timestamp = at_once(first_timestamp(self))
+        if self.first_timestamp >= 0:
+            return max_timestamp - self.first_timestamp
+        return now.wall_ms - self.created_ms
+
+    # times
+
+    @property
+    def max_timestamp(self) -> int:
+        """The latest time of a record, -1 if none has one."""
+        return self.max_timestamp_entry[0]
+
+    @property
+    def max_timestamp_entry(self) -> tuple[int, int]:
+        """That time, and the last offset of the first batch that has it."""
+        if self._max_timestamp == _UNKNOWN:
+            self._max_timestamp, self._max_timestamp_offset = at_once(latest_entry(self))
+        return self._max_timestamp, self._max_timestamp_offset
+
+    @max_timestamp_entry.setter
+    def max_timestamp_entry(self, entry: tuple[int, int]) -> None:
+        self._max_timestamp, self._max_timestamp_offset = entry
+
+    def largest_timestamp(self) -> int:
+        """By which retention goes: where no record has a time, that of the file."""
+        latest = self.max_timestamp
+        return latest if latest >= 0 else self.folder.files.mtime_ms(self.file_path(LOG))
+
+    # from active to gone
+
+    def become_active(self) -> None:
+        """Gets ready to be appended to."""
+        self.is_active = True
+        _ = self.max_timestamp, self.offset_index.count, self.time_index.count
+
+    def become_inactive(self) -> None:
+        """Brings files to the form that they keep. Where it fails it can be done again."""
+        self._finish_indexes()
+        self.transaction_index.write_rest()
+        if self.file.size != self.size:
+            self.file.truncate(self.size)
+        self.is_active = False
+
+    def truncate_to(self, offset: int) -> int:
+        """Drops the batch that holds this offset, and all behind it. Returns the bytes dropped."""
+        located = at_once(locate(self, offset))
+        self.offset_index.truncate_to(offset)
+        self.time_index.truncate_to(offset)
+        self.transaction_index.truncate_to(offset)
+        size = self.size
+        if located is not None:
+            self.cut_back(located.position)
+        if not self.size:
+            self.first_timestamp = _UNKNOWN
+        self._since_index_entry_bytes = 0
+        self.max_timestamp_entry = at_once(latest_after_truncation(self))
+        return size - self.size
+
+    def flush_now(self) -> None:
+        """Blocks until the disk has it. The indexes of an active segment need not be there: it is
+        recovered after a crash, and they are made again."""
+        self.file.sync_now()
+        self.transaction_index.sync_now()
+        if not self.is_active:
+            self.offset_index.sync_now()
+            self.time_index.sync_now()
+
+    async def flush(self) -> None:
+        await self.file.sync()
+        await self.transaction_index.sync()
+        if not self.is_active:
+            await self.offset_index.sync()
+            await self.time_index.sync()
+
+    def close(self) -> None:
+        """Gives the files free. Does not sync."""
+        for each in (self._file, self._offset_index, self._time_index, self._transaction_index):
+            if each is not None:
+                each.close()
+        self._file = None
+
+    def rename(self, state: str) -> None:
+        """Puts `state` behind the names of its files, in place of what stood there."""
+        files = self.folder.files
+        old = [self.file_path(suffix) for suffix in SEGMENT_SUFFIXES]
+        self.state = state
+        for path, suffix in zip(old, SEGMENT_SUFFIXES, strict=True):
+            if files.exists(path):
+                files.rename(path, self.file_path(suffix))
+
+    def remove_files(self) -> None:
+        self.close()
+        for suffix in SEGMENT_SUFFIXES:
+            if self.folder.files.exists(path := self.file_path(suffix)):
+                self.folder.files.remove(path)

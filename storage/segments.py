@@ -1,0 +1,159 @@
+"""The segments of one log, in order, and how they come and go on disk.
+
+Knows files and offsets only: no producers, epochs or watermarks. Each change is made in an order
+that a crash may cut anywhere; what it leaves behind is put right when the folder is next opened.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left, bisect_right
+from collections.abc import Iterable, Iterator
+
+from ottla.storage.clock import Now
+from ottla.storage.errors import StorageError
+from ottla.storage.folder import Folder
+from ottla.storage.names import CLEANED, DELETED, SWAP
+from ottla.storage.segment import Segment
+
+
+class Segments:
+    """Never empty once the log is open; the last one is active."""
+
+    __slots__ = ("_all", "_bases", "folder")
+
+    def __init__(self, folder: Folder) -> None:
+        self.folder = folder
+        self._all: list[Segment] = []
+        self._bases: list[int] = []
+
+    # looking
+
+    def __iter__(self) -> Iterator[Segment]:
+        return iter(self._all.copy())
+
+    def __len__(self) -> int:
+        return len(self._all)
+
+    def __getitem__(self, number: int) -> Segment:
+        return self._all[number]
+
+    @property
+    def first(self) -> Segment:
+        return self._all[0]
+
+    @property
+    def active(self) -> Segment:
+        return self._all[-1]
+
+    @property
+    def size_bytes(self) -> int:
+        return sum(segment.size for segment in self._all)
+
+    def floor(self, offset: int) -> int:
+        """The number of the last segment that does not begin behind this offset; -1 if none."""
+        return bisect_right(self._bases, offset) - 1
+
+    def between(self, start: int, end: int) -> list[Segment]:
+        """Those that may hold offsets from `start` on and below `end`."""
+        return self._all[max(0, self.floor(start)) : bisect_left(self._bases, end)]
+
+    def contains(self, segment: Segment) -> bool:
+        number = self.floor(segment.base_offset)
+        return number >= 0 and self._all[number] is segment
+
+    # coming
+
+    def add(self, segment: Segment) -> None:
+        """Takes the place of one with the same base offset."""
+        number = bisect_left(self._bases, segment.base_offset)
+        if number < len(self._bases) and self._bases[number] == segment.base_offset:
+            self._all[number] = segment
+        else:
+            self._bases.insert(number, segment.base_offset)
+            self._all.insert(number, segment)
+
+    def roll(self, base_offset: int, now: Now) -> Segment:
+        """A new active segment. Where it fails, the old one stays active."""
+        if base_offset <= self.active.base_offset:
+            raise ValueError(f"cannot roll {self.active} at offset {base_offset}")
+        new = self._created(base_offset, now)
+        try:
+            self.active.become_inactive()
+        except StorageError:
+            new.remove_files()
+            raise
+        self.add(new)
+        return new
+
+    def _created(self, base_offset: int, now: Now) -> Segment:
+        segment = Segment(self.folder, base_offset, size=0, now=now)
+        try:
+            segment.create()
+        except StorageError:
+            segment.remove_files()
+            raise
+        return segment
+
+    def start_at(self, base_offset: int, now: Now) -> None:
+        """Throws all away and begins anew."""
+        old = self._all.copy()
+        for segment in old:
+            segment.rename(DELETED)
+        try:
+            new = self._created(base_offset, now)
+        except StorageError:
+            for segment in old:
+                segment.rename("")
+            raise
+        self._all, self._bases = [new], [base_offset]
+        self.folder.files.sync_directory_now(self.folder.path)
+        self._remove_later(old, now)
+
+    # going
+
+    def remove(self, segments: Iterable[Segment], now: Now) -> None:
+        """Takes segments out of the log; their files go after file.delete.delay.ms."""
+        removed = list(segments)
+        for segment in removed:
+            self._drop(segment)
+        self._remove_later(removed, now)
+
+    def _drop(self, segment: Segment) -> None:
+        segment.rename(DELETED)
+        number = self._all.index(segment)
+        del self._all[number], self._bases[number]
+
+    def _remove_later(self, segments: list[Segment], now: Now) -> None:
+        due_ms = now.monotonic_ms + self.folder.config.file_delete_delay_ms
+        for segment in segments:
+            self.folder.log_dir.chores.remove(segment.remove_files, due_ms=due_ms)
+
+    def replace(self, new: list[Segment], old: list[Segment], now: Now) -> list[Segment]:
+        """Puts cleaned segments, synced before, in the place of old ones. Returns those of the old
+        that have no successor of the same base offset.
+
+        The directory is synced between the steps: were a rename of the second to outlive one of the
+        first, a crash would leave neither the old nor the new.
+        """
+        files, path = self.folder.files, self.folder.path
+        new = sorted(new, key=lambda segment: segment.base_offset)
+        old = [segment for segment in old if self.contains(segment)]
+        for segment in reversed(new):
+            if segment.state == CLEANED:
+                segment.rename(SWAP)
+        files.sync_directory_now(path)
+        for segment in old:
+            self._drop(segment)
+        for segment in new:
+            self.add(segment)
+        files.sync_directory_now(path)
+        for segment in new:
+            segment.rename("")
+        files.sync_directory_now(path)
+        self._remove_later(old, now)
+        bases = {segment.base_offset for segment in new}
+        return [segment for segment in old if segment.base_offset not in bases]
+
+    def close(self) -> None:
+        for segment in self._all:
+            segment.close()
