@@ -18,6 +18,7 @@ from ottla.protocol.wire import Buffer
 from ottla.storage.disk_threads import Threads
 from ottla.storage.errors import DiskFailed, DiskFull, LockTaken, classified
 from ottla.storage.files import File, Files, Lock
+from ottla.storage.read_buffers import SIZE_MIN, ReadBuffers
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -130,7 +131,10 @@ class DiskFile(File):
             raise classified(error, path=self.path, action="read") from error
 
     def read_cached(self, position: int, size: int) -> memoryview | None:
-        buffer = bytearray(max(0, min(size, self.size - position)))
+        if not self._nowait:
+            return memoryview(self._read_unchecked(position, size))
+        size = max(0, min(size, self.size - position))
+        buffer = self._disk._buffers.take(size) if size >= SIZE_MIN else bytearray(size)
         count = self.read_cached_into(position, buffer)
         return None if count is None else memoryview(buffer)[:count]
 
@@ -139,19 +143,22 @@ class DiskFile(File):
         if position < 0:
             # preadv2 would take -1 for the descriptor's own offset.
             raise OSError(errno.EINVAL, os.strerror(errno.EINVAL), self.path)
-        try:
-            if self._nowait:
+        if self._nowait:
+            try:
                 return os.preadv(fd, [buffer], position, self._nowait)
-            data = os.pread(fd, min(len(buffer), _UNCHECKED_READ_BYTES_MAX), position)
-        except BlockingIOError:
-            return None
-        except OSError as error:
-            if self._nowait and error.errno in (errno.EOPNOTSUPP, errno.EINVAL):
+            except BlockingIOError:
+                return None
+            except OSError as error:
+                if error.errno not in (errno.EOPNOTSUPP, errno.EINVAL):
+                    raise classified(error, path=self.path, action="read") from error
                 self._nowait = 0
-                return self.read_cached_into(position, buffer)
-            raise classified(error, path=self.path, action="read") from error
+        data = self._read_unchecked(position, len(buffer))
         buffer[: len(data)] = data
         return len(data)
+
+    def _read_unchecked(self, position: int, size: int) -> bytes:
+        """Where the kernel cannot tell what is in memory."""
+        return self.read(position, min(size, _UNCHECKED_READ_BYTES_MAX))
 
     async def read_cold(self, position: int, size: int) -> memoryview:
         fd = self._descriptor()
@@ -263,6 +270,7 @@ class DiskFiles(Files):
         self._descriptors_max = descriptors_max or _half_of_the_limit()
         self._descriptors = 0
         self._clock: deque[DiskFile] = deque()
+        self._buffers = ReadBuffers()
         self._readers = Threads(_READ_THREADS)
         self._syncers = Threads(_SYNC_THREADS)
         # One thread, so that replacements of the same file keep their order.
