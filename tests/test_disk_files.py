@@ -226,6 +226,17 @@ def test_where_the_kernel_cannot_tell_a_cached_read_takes_at_most_a_mebibyte(
     assert len(file.read(0, 2 << 20)) == 2 << 20
 
 
+def test_a_read_that_comes_in_pieces_is_put_together(
+    files: DiskFiles, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    file = files.create(f"{tmp_path}/a")
+    file.append(b"0123456789")
+    pread = os.pread
+    monkeypatch.setattr(os, "pread", lambda fd, size, at: pread(fd, min(size, 3), at))
+    assert file.read(1, 9) == b"123456789"
+    assert file.read(8, 99) == b"89"
+
+
 @pytest.mark.parametrize("number", [errno.EIO, errno.ENXIO])
 def test_a_failed_read_is_a_failed_disk(
     files: DiskFiles, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, number: int

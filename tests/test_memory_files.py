@@ -533,3 +533,15 @@ def test_a_failed_operation_is_told_with_its_fault() -> None:
     assert (write.fault, write.taken, write.failed) == (Fault.SHORT_WRITE, b"ab", False)
     assert (cut.kind, cut.size) == ("resize", 0)
     assert Fault.EIO.value == errno.EIO
+
+
+def test_a_directory_sync_that_never_began_loses_no_names_when_told_again() -> None:
+    files, _ = a_disk()
+    journal = files.record()
+    files.create("/d/b").close()
+    for fault in (Fault.EMFILE, Fault.EIO):
+        files.fail(lambda operation: operation.kind == "sync_directory", fault)
+        with pytest.raises(StorageError):
+            files.sync_directory_now("/d")
+    assert names(journal.disk_at(2), Crash.EVERYTHING) == {("a", "b")}
+    assert names(journal.disk_at(3), Crash.EVERYTHING) == {("a",)}
