@@ -64,7 +64,7 @@ class ContainerProcess:
         self._broker: DockerContainer | None = None
 
     def start(self) -> None:
-        self._broker = self._container([f"{SCRIPTS}/kafka-server-start.sh", str(self._config)])
+        self._broker = self._container("kafka-server-start.sh", [str(self._config)])
         # Only this machine reaches it: a test broker asks nobody for a password.
         ports = cast(dict[str, object], self._broker.ports)
         ports[str(self._port)] = ("127.0.0.1", self._port)
@@ -97,8 +97,7 @@ class ContainerProcess:
     def tool(self, name: str, arguments: Sequence[str]) -> subprocess.CompletedProcess[str]:
         """Runs in a container of its own, which shares the network of the broker, if one runs."""
         shared = self._broker and {"network_mode": f"container:{self._broker.get_container_id()}"}
-        command = [f"{SCRIPTS}/kafka-run-class.sh", name, *arguments]
-        container = self._container(command, **(shared or {}))
+        container = self._container("kafka-run-class.sh", [name, *arguments], **(shared or {}))
         try:
             container.start()
             code = container.wait()
@@ -107,12 +106,14 @@ class ContainerProcess:
             container.stop()
         return subprocess.CompletedProcess([name, *arguments], code, out.decode(), err.decode())
 
-    def _container(self, command: list[str], **options: str) -> "DockerContainer":
+    def _container(self, script: str, command: list[str], **options: str) -> "DockerContainer":
         from testcontainers.core.container import DockerContainer
 
         container = DockerContainer(f"{IMAGE}:{self.version}", env=dict(self._environment))
         container.with_command(command)
-        container.with_kwargs(entrypoint=[], user=f"{os.getuid()}:{os.getgid()}", **options)
+        # The image's own entry point would write a configuration of its own making.
+        entry = [f"{SCRIPTS}/{script}"]
+        container.with_kwargs(entrypoint=entry, user=f"{os.getuid()}:{os.getgid()}", **options)
         for directory in self._directories:
             container.with_volume_mapping(directory, str(directory), "rw")
         return container

@@ -69,6 +69,18 @@ def test_kafka_comes_back_after_a_clean_stop_and_after_kill_9(
     assert consume(kafka, "comes-back", 2) == [b"before the stop", b"before the kill"]
 
 
+def test_a_directory_that_is_handed_in_outlives_its_broker(
+    start_kafka: Callable[..., Kafka], tmp_path: Path
+) -> None:
+    first = start_kafka(data_dir=tmp_path)
+    produce(first, "outlives", b"kept")
+    first.stop()
+    second = start_kafka(data_dir=tmp_path)
+    assert consume(second, "outlives", 1) == [b"kept"]
+    second.close()
+    assert (tmp_path / "meta.properties").exists()
+
+
 def test_a_tool_of_kafka_reads_its_log(kafka: Kafka) -> None:
     produce(kafka, "dumped", b"dumped value")
     log = next((kafka.data_dir / "dumped-0").glob("*.log"))
