@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import logging
 import random
+from collections.abc import Callable
 
 from ottla.protocol.errors import ErrorCode, KafkaError
 from ottla.storage.chores import Chores
@@ -28,6 +29,8 @@ class LogDir:
         "failure",
         "files",
         "indexes",
+        "on_failure",
+        "on_truncation",
         "path",
         "producer_expiration_ms",
         "random",
@@ -53,12 +56,17 @@ class LogDir:
         """Produced batches of more records are judged by their header alone."""
         self.chores = Chores()
         self.failure: str | None = None
+        self.on_failure: Callable[[], None] | None = None
+        self.on_truncation: Callable[[], None] | None = None
+        """Called when a log was cut below its recovery point."""
 
     def fail(self, reason: str) -> None:
         """Takes the directory offline, for good: what the disk holds is not known any more."""
         if self.failure is None:
             self.failure = reason
             logger.error("log_dir.offline path=%s reason=%s", self.path, reason)
+            if self.on_failure is not None:
+                self.on_failure()
 
     def check(self) -> None:
         if self.failure is not None:
@@ -74,14 +82,23 @@ class LogDir:
 
 
 class Folder:
-    """A partition's folder."""
+    """A partition's folder, and what is set for its topic."""
 
-    __slots__ = ("config", "log_dir", "name")
+    __slots__ = ("_config", "log_dir", "name", "segment_age_max_ms")
 
     def __init__(self, log_dir: LogDir, name: str, config: LogConfig) -> None:
         self.log_dir = log_dir
         self.name = name
         self.config = config
+
+    @property
+    def config(self) -> LogConfig:
+        return self._config
+
+    @config.setter
+    def config(self, config: LogConfig) -> None:
+        self._config = config
+        self.segment_age_max_ms = config.segment_age_max_ms
 
     @property
     def files(self) -> Files:

@@ -13,6 +13,8 @@ from ottla.protocol.record_validate import ProduceRules, validate_produced
 from ottla.protocol.records import (
     CODEC_MASK,
     HEADER_SIZE,
+    LOG_APPEND_TIME_FLAG,
+    LOG_OVERHEAD,
     NO_TIMESTAMP,
     BatchHeader,
     TimestampType,
@@ -33,6 +35,7 @@ from ottla.storage.producers import Marker
 Mutable = bytearray | memoryview
 
 _CONTROL_BYTES_MAX = 1 << 20
+_new_header = tuple.__new__
 NO_MARKERS: tuple[Marker | None, ...] = ()
 
 
@@ -73,18 +76,24 @@ def from_client(
     codec = config.compression_type
     if produced.must_rebuild or (codec is not None and codec != header.attributes & CODEC_MASK):
         data, header = _rebuilt(data, header, config, rules)
-    size = header.size
+    size = header[1] + LOG_OVERHEAD
     if size != len(data):
         data = memoryview(data)[:size]
-    timestamp_type, max_timestamp = rules.timestamp_type, produced.max_timestamp
-    if header.max_timestamp != max_timestamp or header.timestamp_type is not timestamp_type:
+    is_append_time = rules.timestamp_type is TimestampType.LOG_APPEND_TIME
+    was_append_time = header[5] & LOG_APPEND_TIME_FLAG != 0
+    if header[8] != produced.max_timestamp or is_append_time is not was_append_time:
         set_max_timestamp(
-            data, 0, header, timestamp_type=timestamp_type, max_timestamp=max_timestamp
+            data,
+            0,
+            header,
+            timestamp_type=rules.timestamp_type,
+            max_timestamp=produced.max_timestamp,
         )
         header = read_header(data)
     patch(data, 0, base_offset=base_offset, leader_epoch=leader_epoch)
-    header = header._replace(base_offset=base_offset, partition_leader_epoch=leader_epoch)
-    is_append_time = timestamp_type is TimestampType.LOG_APPEND_TIME
+    # What `_replace` does, in a fifth of its time.
+    placed = (base_offset, header[1], leader_epoch, *header[3:])
+    header = _new_header(BatchHeader, placed)
     return Incoming(data, (header,), NO_MARKERS, now.wall_ms if is_append_time else NO_TIMESTAMP)
 
 

@@ -32,7 +32,15 @@ class Index:
     SUFFIX: str
     ENTRY_SIZE: int
 
-    __slots__ = ("_changed", "_file", "_head", "_segment", "_tail", "_written")
+    __slots__ = (
+        "_changed",
+        "_file",
+        "_head",
+        "_segment",
+        "_tail",
+        "_written",
+        "count_max",
+    )
 
     def __init__(self, segment: Segment, *, is_new: bool) -> None:
         self._segment = segment
@@ -42,6 +50,7 @@ class Index:
         self._written = 0 if is_new else -1
         self._head: bytearray | None = bytearray() if is_new else None
         self._changed = False
+        self.count_max = segment.folder.config.segment_index_bytes // self.ENTRY_SIZE
 
     # entries
 
@@ -50,10 +59,6 @@ class Index:
         if self._written < 0:
             at_once(self.load())
         return self._written + len(self._tail) // self.ENTRY_SIZE
-
-    @property
-    def count_max(self) -> int:
-        return self._segment.folder.config.segment_index_bytes // self.ENTRY_SIZE
 
     def load(self) -> Reading[bytearray]:
         """The entries in the file."""
@@ -119,12 +124,10 @@ class Index:
 
     # writing
 
-    def _push(self, entry: bytes) -> None:
-        self._tail += entry
-        if len(self._tail) >= _TAIL_BYTES_MAX:
-            # The log has the batch: a file that is behind is made again after a crash.
-            with suppress(DiskFull, OutOfResources):
-                self.write_tail()
+    def _try_to_write_tail(self) -> None:
+        # The log has the batch: a file that is behind is made again after a crash.
+        with suppress(DiskFull, OutOfResources):
+            self.write_tail()
 
     def write_tail(self) -> None:
         """Brings the file up to date."""
@@ -215,6 +218,7 @@ class Index:
 
 
 _OFFSET_ENTRY = Struct(">ii")
+_pack_offset_entry = _OFFSET_ENTRY.pack
 _RELATIVE_OFFSET = Struct(">i")
 _POSITION = Struct(">4xi")
 
@@ -237,10 +241,12 @@ class OffsetIndex(Index):
         return self.count >= self.count_max
 
     def append(self, offset: int, position: int) -> None:
-        if offset <= self.last_offset and self.count:
+        if offset <= self.last_offset and self.count > 0:
             raise ValueError(f"offset {offset} does not follow {self.last_offset} in {self.path}")
         self.last_offset = offset
-        self._push(_OFFSET_ENTRY.pack(offset - self._segment.base_offset, position))
+        self._tail += _pack_offset_entry(offset - self._segment.base_offset, position)
+        if len(self._tail) >= _TAIL_BYTES_MAX:
+            self._try_to_write_tail()
 
     def floor(self, offset: int) -> Reading[tuple[int, int] | None]:
         """(last offset, position) of the last entry whose offset is not above `offset`."""
@@ -280,6 +286,7 @@ class OffsetIndex(Index):
 
 
 _TIME_ENTRY = Struct(">qi")
+_pack_time_entry = _TIME_ENTRY.pack
 _TIMESTAMP = Struct(">q")
 
 
@@ -315,7 +322,9 @@ class TimeIndex(Index):
         if timestamp > self._last_timestamp:
             self._last_timestamp = timestamp
             self._last_offset = offset
-            self._push(_TIME_ENTRY.pack(timestamp, offset - self._segment.base_offset))
+            self._tail += _pack_time_entry(timestamp, offset - self._segment.base_offset)
+            if len(self._tail) >= _TAIL_BYTES_MAX:
+                self._try_to_write_tail()
 
     def floor(self, timestamp: int) -> Reading[tuple[int, int] | None]:
         """(timestamp, offset) of the last entry that is not later."""

@@ -10,7 +10,7 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from ottla.protocol.errors import ErrorCode, KafkaError
-from ottla.protocol.records import BatchHeader
+from ottla.protocol.records import TRANSACTIONAL_FLAG, BatchHeader
 from ottla.protocol.wire import Buffer
 from ottla.storage.clock import Now
 from ottla.storage.config import LogConfig
@@ -150,7 +150,7 @@ class Log(LogUpkeep):
         try:
             if not self.is_settled:
                 self._settle()
-            segment = self._place_for(data, headers, now)
+            segment = self._place_for(len(data), headers, now)
             position = segment.write(data)
             segment.index(headers, position)
             self.log_end_offset = last_offset + 1
@@ -170,27 +170,29 @@ class Log(LogUpkeep):
         origin: Origin,
     ) -> Duplicate | None:
         for number, header in enumerate(headers):
-            if header.producer_id >= 0:
+            if header[9] >= 0:
                 marker = markers[number] if markers else None
                 duplicate = self.producers.check(header, origin=origin, marker=marker)
                 if duplicate is not None:
                     return duplicate
         return None
 
-    def _place_for(self, data: Buffer, headers: tuple[BatchHeader, ...], now: Now) -> Segment:
+    def _place_for(self, size: int, headers: tuple[BatchHeader, ...], now: Now) -> Segment:
         """The segment for these batches, with their epochs on disk. What it changes is harmless
         should the append fail."""
         segment = self.segments.active
-        if segment.should_roll(
-            added_bytes=len(data),
-            max_timestamp=max([header.max_timestamp for header in headers]),
-            last_offset=headers[-1].last_offset,
-            now=now,
-        ) and (segment.size or not segment.can_hold(headers[-1].last_offset)):
+        max_timestamp = headers[0][8]
+        if len(headers) > 1:
+            max_timestamp = max([header[8] for header in headers])
+        if segment.should_roll(size, max_timestamp, headers[-1], now) and (
+            segment.size or not segment.can_hold(headers[-1].last_offset)
+        ):
             segment = self._roll(headers[0].base_offset, now)
+        latest = self.epochs.latest
         for header in headers:
-            if header.partition_leader_epoch != self.epochs.latest:
-                self._assign_epoch(header.partition_leader_epoch, header.base_offset)
+            if header[2] != latest:
+                self._assign_epoch(header[2], header[0])
+                latest = self.epochs.latest
         return segment
 
     def _update_producers(
@@ -202,10 +204,10 @@ class Log(LogUpkeep):
         producers = self.producers
         transactional = False
         for number, header in enumerate(headers):
-            if header.producer_id < 0:
+            if header[9] < 0:
                 continue
             completed = producers.update(header, markers[number] if markers else None)
-            transactional |= header.is_transactional
+            transactional |= header[5] & TRANSACTIONAL_FLAG != 0
             if completed is not None:
                 if completed.aborted:
                     segment.transaction_index.append(

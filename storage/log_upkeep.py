@@ -181,8 +181,8 @@ class LogUpkeep(LogView):
         active.become_active()
         active.truncate_to(offset)
         self.log_end_offset = offset
-        self.recovery_point = min(self.recovery_point, offset)
         self.log_start_offset = min(self.log_start_offset, offset)
+        self._lower_recovery_point(offset)
         if self.epochs.truncate_from_end(offset):
             self._write_epochs()
         yield from self._reload_producers(now)
@@ -208,9 +208,16 @@ class LogUpkeep(LogView):
         self._write_epochs()
         self.log_start_offset = log_start_offset
         self.log_end_offset = offset
-        self.recovery_point = min(self.recovery_point, offset)
+        self._lower_recovery_point(offset)
         yield from self._reload_producers(now)
         self._set_high_watermark(self.end)
+
+    def _lower_recovery_point(self, offset: int) -> None:
+        if offset < self.recovery_point:
+            self.recovery_point = offset
+            on_truncation = self.folder.log_dir.on_truncation
+            if on_truncation is not None:
+                on_truncation()
 
     def _reload_producers(self, now: Now) -> Slices[None]:
         yield from load_producers(

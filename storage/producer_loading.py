@@ -6,10 +6,11 @@ Used when a log is opened, and when it was truncated. Pauses after a few hundred
 from __future__ import annotations
 
 import logging
+from contextlib import suppress
 
 from ottla.protocol.wire import Buffer, ProtocolError
 from ottla.storage.clock import Now
-from ottla.storage.errors import CorruptFile
+from ottla.storage.errors import CorruptFile, DiskFull
 from ottla.storage.lookup import Headers, locate
 from ottla.storage.producers import ProducerStates
 from ottla.storage.scan import readable_marker
@@ -48,7 +49,9 @@ def load_producers(
         for segment in segments.between(position, end):
             yield from _replay(segment, producers, start=position, end=end)
         data = producers.snapshot()
-        snapshots.write(end, data, sync=True)
+        # On a full disk the next start has to read these batches once more.
+        with suppress(DiskFull):
+            snapshots.write(end, data, sync=True)
         # As after a clean stop: of each producer the last batch is known, and old ones are not.
         producers.load(data, offset=end, wall_ms=now.wall_ms)
     producers.map_end_offset = end

@@ -8,12 +8,13 @@ and stays as it is.
 from __future__ import annotations
 
 import logging
+from contextlib import suppress
 
 from ottla.storage.checkpoints import epochs_text, parse_epochs, parse_partition_metadata
 from ottla.storage.clock import Now
 from ottla.storage.config import LogConfig
 from ottla.storage.epochs import EpochEntry, LeaderEpochs
-from ottla.storage.errors import CorruptFile
+from ottla.storage.errors import CorruptFile, DiskFull
 from ottla.storage.folder import Folder, LogDir
 from ottla.storage.leftovers import remove_leftovers
 from ottla.storage.log import Log
@@ -208,7 +209,8 @@ class _Opening:
         )
         cut, end = yield from scan_segment(segment, producers, self.epochs, is_durable=is_durable)
         if end > segment.base_offset:
-            self.snapshots.write(end, producers.snapshot(), sync=True)
+            with suppress(DiskFull):
+                self.snapshots.write(end, producers.snapshot(), sync=True)
         self.damaged.discard(segment.base_offset)
         return cut
 

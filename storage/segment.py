@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from ottla.protocol.records import NO_TIMESTAMP, BatchHeader
+from ottla.protocol.records import LOG_OVERHEAD, NO_TIMESTAMP, BatchHeader
 from ottla.protocol.wire import Buffer
 from ottla.storage.clock import Now
 from ottla.storage.files import File
@@ -44,6 +44,7 @@ class Segment:
         "first_timestamp",
         "folder",
         "is_active",
+        "is_full",
         "is_new",
         "jitter_ms",
         "size",
@@ -59,6 +60,8 @@ class Segment:
         """Bytes of batches; the file is longer where it was preallocated."""
         self.state = state
         self.is_active = False
+        self.is_full = False
+        """An index has no place for another entry."""
         self.is_new = False
         self.created_ms = now.wall_ms
         self.jitter_ms = folder.segment_jitter_ms()
@@ -141,17 +144,27 @@ class Segment:
     def index(self, headers: Sequence[BatchHeader], position: int) -> None:
         """Enters batches into the indexes; the first begins at `position`."""
         if not position:
-            self.first_timestamp = headers[0].max_timestamp
+            self.first_timestamp = headers[0][8]
         interval_bytes = self.folder.config.index_interval_bytes
+        since_bytes = self._since_index_entry_bytes
         for header in headers:
+            last_offset = header[0] + header[6]
             if header[8] > self._max_timestamp:
-                self._max_timestamp, self._max_timestamp_offset = header[8], header.last_offset
-            if self._since_index_entry_bytes > interval_bytes:
-                self.offset_index.append(header.last_offset, position)
-                self.time_index.maybe_append(self._max_timestamp, self._max_timestamp_offset)
-                self._since_index_entry_bytes = 0
-            position += header.size
-            self._since_index_entry_bytes += header.size
+                self._max_timestamp, self._max_timestamp_offset = header[8], last_offset
+            if since_bytes > interval_bytes:
+                self._enter(last_offset, position)
+                since_bytes = 0
+            size = header[1] + LOG_OVERHEAD
+            position += size
+            since_bytes += size
+        self._since_index_entry_bytes = since_bytes
+
+    def _enter(self, last_offset: int, position: int) -> None:
+        offset_index = self._offset_index or self.offset_index
+        time_index = self._time_index or self.time_index
+        offset_index.append(last_offset, position)
+        time_index.maybe_append(self._max_timestamp, self._max_timestamp_offset)
+        self.is_full = offset_index.is_full or time_index.is_full
 
     def reset_indexes(self) -> None:
         """Throws away what leads to batches, to be made again."""
@@ -179,27 +192,29 @@ class Segment:
         return 0 <= offset - self.base_offset <= RELATIVE_OFFSET_MAX
 
     def should_roll(
-        self, *, added_bytes: int, max_timestamp: int, last_offset: int, now: Now
+        self, added_bytes: int, max_timestamp: int, last: BatchHeader, now: Now
     ) -> bool:
-        """Whether these batches belong into a new segment."""
+        """Whether batches of that size and time, ending in `last`, belong into a new segment."""
         config = self.folder.config
         size = self.size
-        if size > config.segment_bytes - added_bytes:
-            return True
-        if size and (
-            self.waited_ms(max_timestamp, now) > config.segment_age_max_ms - self.jitter_ms
-        ):
-            return True
-        if self.offset_index.is_full or self.time_index.is_full:
-            return True
-        return last_offset - self.base_offset > RELATIVE_OFFSET_MAX
+        return (
+            size > config.segment_bytes - added_bytes
+            or (
+                size > 0
+                and self.waited_ms(max_timestamp, now)
+                > self.folder.segment_age_max_ms - self.jitter_ms
+            )
+            or self.is_full
+            or last[0] + last[6] - self.base_offset > RELATIVE_OFFSET_MAX
+        )
 
     def waited_ms(self, max_timestamp: int, now: Now) -> int:
         """How much older than these records the first batch is."""
-        if self.first_timestamp == _UNKNOWN and self.size:
-            self.first_timestamp = at_once(first_timestamp(self))
         if self.first_timestamp >= 0:
             return max_timestamp - self.first_timestamp
+        if self.first_timestamp == _UNKNOWN and self.size:
+            self.first_timestamp = at_once(first_timestamp(self))
+            return self.waited_ms(max_timestamp, now)
         return now.wall_ms - self.created_ms
 
     # times
@@ -230,7 +245,8 @@ class Segment:
     def become_active(self) -> None:
         """Gets ready to be appended to."""
         self.is_active = True
-        _ = self.max_timestamp, self.offset_index.count, self.time_index.count
+        _ = self.max_timestamp_entry
+        self.is_full = self.offset_index.is_full or self.time_index.is_full
 
     def become_inactive(self) -> None:
         """Brings files to the form that they keep. Where it fails it can be done again."""

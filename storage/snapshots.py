@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from bisect import bisect_left, bisect_right, insort
 
+from ottla.storage.errors import StorageError
 from ottla.storage.folder import Folder
 from ottla.storage.names import DELETED, SNAPSHOT, offset_name
 
@@ -39,8 +40,10 @@ class Snapshots:
             file.append(data)
             if sync:
                 file.sync_now()
-        finally:
-            file.close()
+        except StorageError:
+            files.remove(path)
+            raise
+        file.close()
         if offset not in self.offsets:
             insort(self.offsets, offset)
 

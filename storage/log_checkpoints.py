@@ -1,0 +1,162 @@
+"""What a log directory says of its logs at a start: how far they are safe on disk, where they
+begin, their high watermarks, and whether the last stop was clean.
+
+A checkpoint that cannot be read is as good as none: more is recovered then. Each is written only
+when it has changed, whole, and in the order in which it was asked for.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable
+
+from ottla.storage.checkpoints import (
+    CLEAN_SHUTDOWN,
+    CLEANER_OFFSET_CHECKPOINT,
+    LOG_START_OFFSET_CHECKPOINT,
+    RECOVERY_POINT_CHECKPOINT,
+    REPLICATION_OFFSET_CHECKPOINT,
+    UNKNOWN_BROKER_EPOCH,
+    clean_shutdown_text,
+    offsets_text,
+    parse_clean_shutdown,
+    parse_offsets,
+)
+from ottla.storage.errors import CorruptFile, StorageError
+from ottla.storage.folder import LogDir
+from ottla.storage.log import Log
+
+logger = logging.getLogger(__name__)
+
+Offsets = dict[tuple[str, int], int]
+
+
+class LogCheckpoints:
+    """The checkpoints of one log directory."""
+
+    def __init__(self, log_dir: LogDir, logs_in: Callable[[LogDir], list[Log]]) -> None:
+        self._log_dir = log_dir
+        self._logs_in = logs_in
+        self._written: dict[str, bytes] = {}
+        self.recovery_points: Offsets = {}
+        self.log_starts: Offsets = {}
+        self.high_watermarks: Offsets = {}
+        self.was_clean = False
+        self.broker_epoch = UNKNOWN_BROKER_EPOCH
+        """That of the last process, if it stopped cleanly."""
+        self.is_loaded = False
+        log_dir.on_truncation = self.write_recovery_points_now
+
+    # reading
+
+    def read(self) -> None:
+        """From now on the next start is unclean, until this one has stopped cleanly."""
+        files, path = self._log_dir.files, f"{self._log_dir.path}/{CLEAN_SHUTDOWN}"
+        self.recovery_points = self._read(RECOVERY_POINT_CHECKPOINT)
+        self.log_starts = self._read(LOG_START_OFFSET_CHECKPOINT)
+        self.high_watermarks = self._read(REPLICATION_OFFSET_CHECKPOINT)
+        if files.exists(path):
+            self.was_clean = True
+            self.broker_epoch = parse_clean_shutdown(files.read_whole(path))
+            files.remove(path)
+            # It must not come back in a crash, and vouch for what was written since.
+            files.sync_directory_now(self._log_dir.path)
+
+    def _read(self, name: str) -> Offsets:
+        path = f"{self._log_dir.path}/{name}"
+        try:
+            data = self._log_dir.files.read_whole(path)
+            offsets = parse_offsets(path, data)
+        except FileNotFoundError:
+            return {}
+        except CorruptFile as error:
+            logger.warning("checkpoint.unreadable error=%s", error)
+            return {}
+        self._written[name] = data
+        return offsets
+
+    # writing
+
+    def _recovery_points(self) -> Offsets:
+        logs = self._logs_in(self._log_dir)
+        return {(log.topic, log.partition): log.recovery_point for log in logs}
+
+    def _log_starts(self) -> Offsets:
+        """Only those that do not begin where a segment does."""
+        return {
+            (log.topic, log.partition): log.log_start_offset
+            for log in self._logs_in(self._log_dir)
+            if log.log_start_offset > log.segments.first.base_offset
+        }
+
+    def _high_watermarks(self) -> Offsets:
+        logs = self._logs_in(self._log_dir)
+        return {(log.topic, log.partition): log.high_watermark for log in logs}
+
+    def _texts(self) -> dict[str, Callable[[], Offsets]]:
+        return {
+            RECOVERY_POINT_CHECKPOINT: self._recovery_points,
+            LOG_START_OFFSET_CHECKPOINT: self._log_starts,
+            REPLICATION_OFFSET_CHECKPOINT: self._high_watermarks,
+        }
+
+    def _changed(self, name: str, offsets: Offsets) -> bytes | None:
+        text = offsets_text(offsets)
+        if self._written.get(name) == text:
+            return None
+        self._written[name] = text
+        return text
+
+    async def write(self) -> None:
+        for name, offsets in self._texts().items():
+            text = self._changed(name, offsets())
+            if text is not None:
+                try:
+                    await self._log_dir.files.write_atomically(f"{self._log_dir.path}/{name}", text)
+                except StorageError as error:
+                    self._not_written(name, error)
+
+    def write_now(self) -> None:
+        for name, offsets in self._texts().items():
+            self._write_now(name, offsets())
+
+    def write_recovery_points_now(self) -> None:
+        """A log was truncated below its recovery point: what is appended there is not safe."""
+        self._write_now(RECOVERY_POINT_CHECKPOINT, self._recovery_points())
+
+    def _write_now(self, name: str, offsets: Offsets) -> None:
+        text = self._changed(name, offsets)
+        if text is not None:
+            try:
+                self._log_dir.files.write_atomically_now(f"{self._log_dir.path}/{name}", text)
+            except StorageError as error:
+                self._not_written(name, error)
+                raise self._log_dir.refused(error) from error
+
+    def _not_written(self, name: str, error: StorageError) -> None:
+        del self._written[name]
+        self._log_dir.refused(error)
+
+    def forget(self, partition: tuple[str, int]) -> None:
+        """Nothing on disk speaks of this partition any more."""
+        for offsets in (self.recovery_points, self.log_starts, self.high_watermarks):
+            if offsets.pop(partition, None) is not None:
+                self.write_now()
+
+    def write_clean_shutdown(self, broker_epoch: int) -> None:
+        """Not where a log was never looked at: it may need a recovery still."""
+        if not (self.is_loaded or self.was_clean):
+            return
+        path = f"{self._log_dir.path}/{CLEAN_SHUTDOWN}"
+        try:
+            self._log_dir.files.write_atomically_now(path, clean_shutdown_text(broker_epoch))
+        except StorageError as error:
+            raise self._log_dir.refused(error) from error
+
+    def make_missing(self) -> None:
+        """Kafka keeps these files from its first start on."""
+        files = self._log_dir.files
+        for name in (*self._texts(), CLEANER_OFFSET_CHECKPOINT):
+            path = f"{self._log_dir.path}/{name}"
+            if not files.exists(path):
+                files.create(path).close()
