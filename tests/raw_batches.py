@@ -23,7 +23,8 @@ def raw_batch(records: bytes = b"", *, like: bytes | bytearray = b"", **fields: 
 
 def changed(batch: bytes | bytearray, **fields: int) -> bytearray:
     """`batch` with other header fields and a CRC that is right again."""
-    return assemble(read_header(batch)._replace(**fields), batch[61:], crc_given="crc" in fields)
+    header = BatchHeader(*HEADER.unpack_from(batch))._replace(**fields)
+    return assemble(header, batch[61:], crc_given="crc" in fields)
 
 
 def assemble(
