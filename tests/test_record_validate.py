@@ -236,6 +236,8 @@ def test_a_lying_max_timestamp_is_mended(
 
 def test_a_max_timestamp_is_believed_where_records_are_not_walked() -> None:
     assert judge(changed(GOOD, max_timestamp=NOW_MS + 9), UNWALKED).max_timestamp == NOW_MS + 9
+    # Unless the first record's is above it.
+    assert judge(changed(GOOD, max_timestamp=5), UNWALKED).max_timestamp == NOW_MS
 
 
 def test_a_header_with_impossible_times_gets_its_records_walked() -> None:
@@ -275,6 +277,7 @@ LIMITS = [  # offset from now of three records, before, after, indexes of those 
     ([0, -HOUR_MS, HOUR_MS], HOUR_MS, HOUR_MS, []),
     ([0, -HOUR_MS - 1, HOUR_MS], HOUR_MS, HOUR_MS, [1]),
     ([HOUR_MS + 1, 0, HOUR_MS + 2], HOUR_MS, HOUR_MS, [0, 2]),
+    ([-HOUR_MS, HOUR_MS + 1, HOUR_MS], HOUR_MS, HOUR_MS, [1]),
     ([-NOW_MS - 1, 0, 0], HOUR_MS, HOUR_MS, []),  # a record without timestamp
     ([-NOW_MS - 1, -HOUR_MS - 1, 0], HOUR_MS, HOUR_MS, [1]),
     ([-NOW_MS, 0, 0], 2**63 - 1, HOUR_MS, []),  # 1970
@@ -353,6 +356,13 @@ def test_a_walk_tells_what_the_header_does_not() -> None:
     assert walk(data, read_header(batch)) == Walked(
         min_timestamp=2, max_timestamp=9, has_null_key=True, offsets_in_order=True
     )
+
+
+def test_a_walk_knows_that_times_wrap_in_java() -> None:
+    batch = build_batch([Record(0, 0, None, b""), Record(1, 1, None, b"")])
+    header = read_header(changed(batch, base_timestamp=2**63 - 1))
+    walked = walk(bytes(batch[61:]), header)
+    assert (walked.min_timestamp, walked.max_timestamp) == (-(2**63), 2**63 - 1)
 
 
 def test_a_walk_agrees_with_decoding_on_mutated_batches() -> None:
