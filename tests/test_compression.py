@@ -20,7 +20,8 @@ LZ4_HEADER = bytes.fromhex("04224d18604082")
 WRITTEN_BY_KAFKA = [
     (
         Codec.GZIP,
-        "1f8b08000000000000ffab56ca4bcc4d55b252504a54d251504ace2fcd2b01f20c6bab879604009d109e7ec8000000",
+        "1f8b08000000000000ffab56ca4bcc4d55b252504a54d251504ace2fcd2b01f20c6bab879604009d109e"
+        "7ec8000000",
     ),
     (
         Codec.SNAPPY,

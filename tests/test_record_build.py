@@ -33,14 +33,18 @@ WRITTEN_BY_KAFKA: dict[str, tuple[list[Record], dict[str, Any], str]] = {
     "plain": (
         RECORDS,
         {"base_offset": 100},
-        "000000000000006400000052ffffffff02edf5430a0000000000460000018bcfe568000000018bcfe569f4ffffffff"
-        "ffffffffffffffffffff000000031000000002610231001c00cf0f0201000402680278026e011000e8078c01000100",
+        "000000000000006400000052ffffffff02edf5430a0000000000460000018bcfe568000000018bcfe569"
+        "f4ffffffff"
+        "ffffffffffffffffffff000000031000000002610231001c00cf0f0201000402680278026e011000e807"
+        "8c01000100",
     ),
     "other first and last offset": (
         RECORDS,
         {"base_offset": 98, "last_offset": 180, "leader_epoch": 7},
-        "0000000000000062000000520000000702780de8850000000000520000018bcfe568000000018bcfe569f4ffffffff"
-        "ffffffffffffffffffff000000031000000402610231001c00cf0f0601000402680278026e011000e8079001000100",
+        "0000000000000062000000520000000702780de8850000000000520000018bcfe568000000018bcfe569"
+        "f4ffffffff"
+        "ffffffffffffffffffff000000031000000402610231001c00cf0f0601000402680278026e011000e807"
+        "9001000100",
     ),
     "a transaction": (
         RECORDS,
@@ -51,26 +55,33 @@ WRITTEN_BY_KAFKA: dict[str, tuple[list[Record], dict[str, Any], str]] = {
             "base_sequence": 2**31 - 1,
             "transactional": True,
         },
-        "000000000000006400000052ffffffff029f5842ec0010000000460000018bcfe568000000018bcfe569f400000000"
-        "0000000900027fffffff000000031000000002610231001c00cf0f0201000402680278026e011000e8078c01000100",
+        "000000000000006400000052ffffffff029f5842ec0010000000460000018bcfe568000000018bcfe569"
+        "f400000000"
+        "0000000900027fffffff000000031000000002610231001c00cf0f0201000402680278026e011000e807"
+        "8c01000100",
     ),
     "log append time": (
         RECORDS,
         {"base_offset": 100, "log_append_time_ms": 1_700_000_009_999},
-        "000000000000006400000052ffffffff02d9fd22550008000000460000018bcfe568000000018bcfe58f0fffffffff"
-        "ffffffffffffffffffff000000031000000002610231001c00cf0f0201000402680278026e011000e8078c01000100",
+        "000000000000006400000052ffffffff02d9fd22550008000000460000018bcfe568000000018bcfe58f"
+        "0fffffffff"
+        "ffffffffffffffffffff000000031000000002610231001c00cf0f0201000402680278026e011000e807"
+        "8c01000100",
     ),
     "delete horizon": (
         RECORDS,
         {"base_offset": 100, "delete_horizon_ms": 1_700_086_400_000},
-        "000000000000006400000059ffffffff02489b7fa30040000000460000018bd50bc4000000018bcfe569f4ffffffff"
-        "ffffffffffffffffffff000000031600ffefb2520002610231002000cfffb2520201000402680278026e01140097e8"
+        "000000000000006400000059ffffffff02489b7fa30040000000460000018bd50bc4000000018bcfe569"
+        "f4ffffffff"
+        "ffffffffffffffffffff000000031600ffefb2520002610231002000cfffb2520201000402680278026e"
+        "01140097e8"
         "b2528c01000100",
     ),
     "no timestamp": (
         [Record(0, -1, b"k", b"v")],
         {},
-        "00000000000000000000003affffffff02461639eb000000000000ffffffffffffffffffffffffffffffffffffffff"
+        "00000000000000000000003affffffff02461639eb000000000000ffffffffffffffffffffffffffffff"
+        "ffffffffff"
         "ffffffffffffffffffff0000000110000000026b027600",
     ),
 }
@@ -137,7 +148,8 @@ def test_a_commit_marker_is_built_as_kafka_builds_it() -> None:
         leader_epoch=3,
     )
     assert built.hex() == (
-        "000000000000004d0000004200000003022b1b272c0030000000000000018bcfe568000000018bcfe5680000000000"
+        "000000000000004d0000004200000003022b1b272c0030000000000000018bcfe568000000018bcfe568"
+        "0000000000"
         "000000090002ffffffff000000012000000008000000010c00000000000500"
     )
     [record] = iterate_records(built, decompressed_max=SIZE_MAX)
@@ -154,7 +166,8 @@ def test_an_abort_marker_is_built_as_kafka_builds_it() -> None:
         timestamp=NOW_MS,
     )
     assert built.hex() == (
-        "000000000000000000000042ffffffff02820d08cf0030000000000000018bcfe568000000018bcfe5680000000000"
+        "000000000000000000000042ffffffff02820d08cf0030000000000000018bcfe568000000018bcfe568"
+        "0000000000"
         "000000090002ffffffff000000012000000008000000000c00000000000000"
     )
 
@@ -169,7 +182,8 @@ def test_a_leader_change_is_built_as_kafka_builds_it() -> None:
         leader_epoch=4,
     )
     assert built.hex() == (
-        "000000000000000a0000004f00000004021154eaf90020000000000000018bcfe568000000018bcfe56800ffffffff"
+        "000000000000000a0000004f00000004021154eaf90020000000000000018bcfe568000000018bcfe568"
+        "00ffffffff"
         "ffffffffffffffffffff000000013a0000000800000002260000000000010200000001000200000001000000"
     )
 
@@ -204,7 +218,8 @@ def test_compaction_leaves_an_empty_batch_as_kafka_leaves_it() -> None:
     )
     empty = build_empty_batch(read_header(full))
     assert empty.hex() == (
-        "0000000000000064000000310000000302a311aaec001000000004ffffffffffffffff0000018bcfe5680400000000"
+        "0000000000000064000000310000000302a311aaec001000000004ffffffffffffffff0000018bcfe568"
+        "0400000000"
         "0000000900010000000600000000"
     )
     assert read_header(empty).last_sequence == read_header(full).last_sequence
