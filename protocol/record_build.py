@@ -30,10 +30,9 @@ from ottla.protocol.records import (
     ControlRecordType,
     Record,
     crc_of,
-    iterate_records,
     wrap_int64,
 )
-from ottla.protocol.wire import Buffer, write_varint, write_varlong
+from ottla.protocol.wire import write_varint, write_varlong
 
 _CRC = Struct(">I")
 _CONTROL_KEY = Struct(">hh")
@@ -97,34 +96,6 @@ def build_batch(
             record_count=len(listed),
         ),
         written if codec is Codec.NONE else compress(codec, written, level),
-    )
-
-
-def rebuild_batch(
-    buf: Buffer,
-    position: int,
-    header: BatchHeader,
-    *,
-    base_offset: int,
-    leader_epoch: int,
-    codec: Codec,
-    level: int | None = None,
-    log_append_time_ms: int | None = None,
-    decompressed_max: int,
-) -> bytearray:
-    """The batch anew, in the codec that its topic wants, with offsets that rise by one."""
-    records = iterate_records(buf, position, header, decompressed_max=decompressed_max)
-    return build_batch(
-        [record._replace(offset=offset) for offset, record in enumerate(records, base_offset)],
-        base_offset=base_offset,
-        codec=codec,
-        level=level,
-        log_append_time_ms=log_append_time_ms,
-        producer_id=header.producer_id,
-        producer_epoch=header.producer_epoch,
-        base_sequence=header.base_sequence,
-        leader_epoch=leader_epoch,
-        transactional=header.is_transactional,
     )
 
 

@@ -9,7 +9,6 @@ from ottla.protocol.record_build import (
     build_empty_batch,
     build_end_transaction_marker,
     control_key,
-    rebuild_batch,
 )
 from ottla.protocol.records import (
     ControlRecordType,
@@ -20,7 +19,7 @@ from ottla.protocol.records import (
     read_coordinator_epoch,
     read_header,
 )
-from tests.raw_batches import NOW_MS, SIZE_MAX, new_records
+from tests.raw_batches import NOW_MS, SIZE_MAX
 
 RECORDS = [
     Record(100, 1_700_000_000_000, b"a", b"1"),
@@ -223,44 +222,3 @@ def test_compaction_leaves_an_empty_batch_as_kafka_leaves_it() -> None:
         "0000000900010000000600000000"
     )
     assert read_header(empty).last_sequence == read_header(full).last_sequence
-
-
-def test_a_rebuilt_batch_has_new_offsets_and_another_codec() -> None:
-    sent = build_batch(
-        new_records(3), codec=Codec.GZIP, producer_id=9, producer_epoch=1, base_sequence=6
-    )
-    rebuilt = rebuild_batch(
-        sent,
-        0,
-        read_header(sent),
-        base_offset=500,
-        leader_epoch=8,
-        codec=Codec.ZSTD,
-        decompressed_max=SIZE_MAX,
-    )
-    header = read_header(rebuilt)
-    check_crc(rebuilt, 0, header)
-    assert (header.base_offset, header.last_offset) == (500, 502)
-    assert (header.compression, header.partition_leader_epoch) == (Codec.ZSTD, 8)
-    assert (header.producer_id, header.producer_epoch, header.base_sequence) == (9, 1, 6)
-    assert header.max_timestamp == NOW_MS + 2
-    assert [
-        record._replace(offset=record.offset - 500)
-        for record in iterate_records(rebuilt, decompressed_max=SIZE_MAX)
-    ] == new_records(3)
-
-
-def test_a_rebuilt_batch_may_take_log_append_time() -> None:
-    sent = build_batch(new_records(1))
-    rebuilt = rebuild_batch(
-        sent,
-        0,
-        read_header(sent),
-        base_offset=0,
-        leader_epoch=0,
-        codec=Codec.NONE,
-        log_append_time_ms=123,
-        decompressed_max=SIZE_MAX,
-    )
-    assert read_header(rebuilt).is_log_append_time
-    assert read_header(rebuilt).max_timestamp == 123
