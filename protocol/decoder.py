@@ -56,6 +56,7 @@ def read(schema: Schema, version: int, data: Buffer) -> tuple[Any, int]:
         found = reader(data, size, memory.fast_allowance(size))
         if found[1] <= size:
             return found
+        del found
     except _REFUSALS:
         pass
     return _read_exact(schema, version, data)
@@ -91,11 +92,13 @@ def _read_exact(schema: Schema, version: int, data: Buffer) -> tuple[Any, int]:
     size = len(data)
     try:
         found: tuple[Any, int] = reader(data, size, memory.exact_allowance(size))
+        return found
     except (StructError, IndexError) as exception:
-        raise ProtocolError("the bytes end here", _path(schema, made, exception)) from None
+        refusal = ProtocolError("the bytes end here", _path(schema, made, exception))
     except ProtocolError as exception:
-        raise ProtocolError(exception.reason, _path(schema, made, exception)) from None
-    return found
+        refusal = ProtocolError(exception.reason, _path(schema, made, exception))
+    # Raised out here it does not hold the reader's frame, and with it all that was read so far.
+    raise refusal
 
 
 def _path(schema: Schema, made: Source, exception: Exception) -> str:
@@ -144,6 +147,13 @@ def _check_array(count: int, least: int, pos: int, end: int, left: int) -> None:
         raise ProtocolError(f"{count} elements would take too much memory")
 
 
+def _read_bytes(raw: Buffer, left: int) -> tuple[bytes, int]:
+    left -= memory.BYTES_BYTES + len(raw)
+    if left < 0:
+        raise ProtocolError("the bytes would take too much memory")
+    return bytes(raw), left
+
+
 def _read_text(raw: Buffer, left: int, known: dict[bytes, str]) -> tuple[str, int]:
     """Decode as Java does, charge what it costs; the shortest strings are kept only once."""
     raw = bytes(raw)
@@ -154,48 +164,56 @@ def _read_text(raw: Buffer, left: int, known: dict[bytes, str]) -> tuple[str, in
         text = raw.decode()
     except UnicodeDecodeError:
         text = decode_as_java(raw)
-    left -= memory.TEXT_BYTES + (len(text) if text.isascii() else 4 * len(text))
+    if text.isascii():
+        left -= memory.ASCII_BYTES + len(text)
+    else:
+        left -= memory.TEXT_BYTES + 4 * len(text)
+    if len(raw) <= 3 and len(known) < 4096:
+        left -= memory.KNOWN_TEXT_BYTES
+        known[raw] = text
     if left < 0:
         raise ProtocolError("the strings would take too much memory")
-    if len(raw) <= 3 and len(known) < 4096:
-        known[raw] = text
     return text, left
 
 
 def decode_as_java(raw: bytes) -> str:
     """UTF-8 with U+FFFD for what is not; an encoded surrogate becomes one of them, as in Java."""
-    parts: list[str] = []
-    while True:
-        try:
-            return "".join([*parts, raw.decode()])
-        except UnicodeDecodeError as exception:
-            start, end = exception.start, exception.end
-            if raw[start] == 0xED and len(raw[start : start + 3]) == 3:
-                second, third = raw[start + 1 : start + 3]
-                if 0xA0 <= second <= 0xBF and 0x80 <= third <= 0xBF:
-                    end = start + 3
-            parts += [raw[:start].decode(), "\ufffd"]
-            raw = raw[end:]
+    import re
+
+    # Python sees three faults, or two where the third byte is missing, and Java one.
+    return re.sub(rb"\xed[\xa0-\xbf][\x80-\xbf]?", b"\xff", raw).decode("utf-8", "replace")
 
 
-def _skip_tag(buf: Buffer, pos: int, end: int, left: int) -> tuple[int, int]:
+def _skip_tag(buf: Buffer, pos: int, end: int) -> int:
     """Skip the size and the bytes of an unknown tagged field."""
     size, pos = read_uvarint(buf, pos)
     _check_length(size, pos, end)
-    left -= memory.UNKNOWN_TAG_BYTES
-    if left < 0:
-        raise ProtocolError("too many unknown tagged fields")
-    return pos + size, left
+    return pos + size
 
 
 def skip_tags(count: int, buf: Buffer, pos: int, end: int, left: int) -> tuple[int, int]:
     """Skip all tagged fields of a struct that knows none."""
     if count > 127:
         count, pos = _read_tag_count(buf, pos - 1)
+    left = _charge_tags(count, left)
     for _ in range(count):
         _, pos = read_uvarint(buf, pos)
-        pos, left = _skip_tag(buf, pos, end, left)
+        pos = _skip_tag(buf, pos, end)
     return pos, left
+
+
+def _charge_tags(count: int, left: int) -> int:
+    """Charge tagged fields that are not kept: unknown ones, and those that come again."""
+    left -= count * memory.UNKNOWN_TAG_BYTES
+    if left < 0:
+        raise ProtocolError(f"{count} unknown tagged fields are too many")
+    return left
+
+
+def _charge(cost: int, left: int) -> int:
+    if left < cost:
+        raise ProtocolError("this would take too much memory")
+    return left - cost
 
 
 def _read_tag_count(buf: Buffer, pos: int) -> tuple[int, int]:
@@ -338,7 +356,10 @@ class _Compiler:
         if field.kind == "Records":
             line(f"{target} = view[start:pos]")
         elif field.kind == "Bytes":
-            line(f"{target} = {'bytes(buf[start:pos])' if self.view else 'buf[start:pos]'}")
+            if self.exact:
+                line(f"{target}, left = {self.use(_read_bytes)}(buf[start:pos], left)")
+            else:
+                line(f"{target} = {'bytes(buf[start:pos])' if self.view else 'buf[start:pos]'}")
         elif self.exact:
             line(f"{target}, left = {self.use(_read_text)}(buf[start:pos], left, known)")
         elif self.view:
@@ -436,6 +457,8 @@ class _Compiler:
         with self.source.block(f"if {count}:"):
             counter = self.use(_read_tag_count)
             line(f"if {count} > 127: {count}, pos = {counter}(buf, pos - 1)")
+            extra, charge = f"{count} - {len(tagged)}", self.use(_charge_tags)
+            line(f"if {count} > {len(tagged)}: left = {charge}({extra}, left)")
             with self.source.block(f"for _ in range({count}):"):
                 line(f"{tag}, pos = {self.use(read_uvarint)}(buf, pos)")
                 word = "if"
@@ -444,7 +467,7 @@ class _Compiler:
                         self.tagged(schema, field, target, size)
                     word = "elif"
                 with self.source.block("else:"):
-                    line(f"pos, left = {self.use(_skip_tag)}(buf, pos, end, left)")
+                    line(f"pos = {self.use(_skip_tag)}(buf, pos, end)")
 
     def tagged(self, schema: Schema, field: Field, target: str, size: str) -> None:
         line = self.source.line
@@ -454,6 +477,9 @@ class _Compiler:
                 return
             # Kafka reads the size of a known tag and goes by the field itself.
             line(f"{size}, pos = {self.use(read_uvarint)}(buf, pos)")
+            cost = memory.tagged_bytes(schema, field, self.version, exact=self.exact)
+            if cost:
+                line(f"left = {self.use(_charge)}({cost}, left)")
             if field.kind not in PRIMITIVES and not field.array:
                 self.tagged_struct(schema, field, f"{target}.{field.name}")
             else:

@@ -1,0 +1,1 @@
+"""Tests that need nothing but Python: one file for each module, a table for cases."""

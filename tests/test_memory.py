@@ -1,0 +1,150 @@
+"""The law: n bytes of input cost at most 16 n + 1 MiB of memory, or are refused.
+
+It is tried with the densest bytes that every message allows. Run with `-rP` to see the cost of
+those that must pass.
+"""
+
+from collections.abc import Iterator
+from random import Random
+from typing import Any
+
+import pytest
+
+from ottla.protocol import memory
+from ottla.protocol.messages.fetch import FetchRequest
+from ottla.protocol.messages.metadata import MetadataRequest
+from ottla.protocol.messages.offsets import OffsetFetchRequest
+from ottla.protocol.messages.produce import ProduceRequest
+from ottla.protocol.schema import Schema
+from tests.dense_wire import Path, array_paths, blown_up, random_style, uvarint
+from tests.large_requests import MUST_PASS, Make
+from tests.memory_law import attempt, cost_of
+from tests.random_messages import NAMES, schema_named, versions
+
+SHAPE_BYTES = 4000
+
+
+def shapes(name: str) -> Iterator[tuple[int, str, bytes]]:
+    """Version, what it is, and bytes that want to become as much as they can."""
+    schema = schema_named(name)
+    for version in versions(name):
+        for path in array_paths(schema, version):
+            yield version, *shape(schema, version, path)
+
+
+def shape(schema: Schema, version: int, path: Path) -> tuple[str, bytes]:
+    steps = ".".join(field.name for field in path)
+    style = random_style(Random(f"{schema.name} {version} {steps}"))
+    one, two = (len(blown_up(schema, version, path, count, style)) for count in (1, 2))
+    count = max(2, SHAPE_BYTES // (two - one))
+    return f"{steps} v{version} {style}", blown_up(schema, version, path, count, style)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_no_array_of_any_message_breaks_the_law(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    # Without the 1 MiB that is free small inputs show what large ones would.
+    monkeypatch.setattr(memory, "FREE_BYTES", 0)
+    for version, what, data in shapes(name):
+        cost = cost_of(schema_named(name).cls, version, memoryview(data))
+        assert cost.within_law, f"{what}: {cost}"
+
+
+def test_shapes_are_valid_where_memory_suffices(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Shapes that are refused for other faults would show nothing."""
+    monkeypatch.setattr(memory, "FREE_BYTES", 1 << 30)
+    for name in NAMES:
+        for version, what, data in shapes(name):
+            assert attempt(schema_named(name).cls, version, data) == "", what
+
+
+# --- what must pass -------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "what, name, version, make, count",
+    MUST_PASS,
+    ids=[f"{name} v{version}, {what}" for what, name, version, *_ in MUST_PASS],
+)
+def test_large_requests_that_clients_do_send_pass(
+    what: str, name: str, version: int, make: Make, count: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """`make fuzz` looks at the memory of all of it; here the dearest are looked at by a tenth."""
+    cls = schema_named(name).cls
+    assert attempt(cls, version, memoryview(make(version, count))) == ""
+    if "partition" in what:
+        monkeypatch.setattr(memory, "FREE_BYTES", memory.FREE_BYTES // 10)
+        count //= 10
+    cost = cost_of(cls, version, memoryview(make(version, count)))
+    print(f"{name} v{version}, {count} {what}: {cost}")
+    assert not cost.refusal and cost.within_law
+
+
+# --- large messages are refused soon --------------------------------------------------------
+
+LARGE_BYTES = 20 << 20
+# A machine that has nothing else to do needs less than 50 ms (`make fuzz` prints them); what is
+# to be seen here is whether a hostile message gets away with ten times as much.
+SECONDS_MAX = 0.25
+
+
+def filled(head: str, pattern: bytes) -> bytes:
+    """`head`, and the pattern again and again up to 20 MB; the last byte is wrong."""
+    start = bytes.fromhex(head)
+    return (start + pattern * (LARGE_BYTES // len(pattern) + 1))[:LARGE_BYTES]
+
+
+FETCH_HEAD = "00" * 25 + "01 01 01"  # FetchRequest v12 up to its tagged fields
+HOSTILE: list[tuple[str, type[Any], int, bytes]] = [
+    ("zeros", ProduceRequest, 9, bytes(LARGE_BYTES)),
+    ("ones", FetchRequest, 12, b"\xff" * LARGE_BYTES),
+    ("a count of 2^31 - 1", MetadataRequest, 4, filled("7fffffff", b"\0\2ab")),
+    ("as many topics as fit", MetadataRequest, 4, filled("00500000", b"\0\2ab")),
+    (
+        "as many topics as are allowed",
+        MetadataRequest,
+        9,
+        filled((uvarint(45_001) + b"\3ab\0" * 44_000).hex(), b"\0"),
+    ),
+    ("unknown tags", FetchRequest, 12, filled(f"{FETCH_HEAD} ffffff07", b"\5\0")),
+    (
+        "as many unknown tags as are allowed",
+        FetchRequest,
+        12,
+        filled(f"{FETCH_HEAD} ff7f {'0500' * 16_000}", b"\xff"),
+    ),
+    (
+        "a known tag again and again",
+        FetchRequest,
+        12,
+        filled(f"{FETCH_HEAD} ff7f {'000100' * 16_000}", b"\xff"),
+    ),
+    (
+        "strings that are no UTF-8",
+        OffsetFetchRequest,
+        1,
+        filled("0000 00000500", b"\x40\0" + b"\xff" * 16384 + b"\0\0\0\0"),
+    ),
+]
+
+
+@pytest.mark.parametrize("what, cls, version, data", HOSTILE, ids=[h[0] for h in HOSTILE])
+def test_a_large_hostile_message_is_refused_soon(
+    what: str, cls: Any, version: int, data: bytes
+) -> None:
+    cost = cost_of(cls, version, memoryview(data))
+    print(f"{what}: {cost}")
+    assert cost.refusal and cost.within_law and cost.seconds < SECONDS_MAX
+
+
+def test_what_the_fast_reader_read_is_gone_before_the_exact_one_begins(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """The last string ends behind the message: all was read once, and all is read again."""
+    monkeypatch.setattr(memory, "FREE_BYTES", 0)
+    topics = b"\0\x0c" + b"topic-000000" + bytes.fromhex("00000001 000003e8")
+    body = b"\0\0" + (1000).to_bytes(4, "big") + topics * 1000
+    whole = cost_of(OffsetFetchRequest, 1, memoryview(body))
+    request = b"\0\0" + (1001).to_bytes(4, "big") + topics * 1000 + b"\0\x0ctopic"
+    cut = cost_of(OffsetFetchRequest, 1, memoryview(request))
+    assert not whole.refusal and cut.refusal
+    assert cut.peak_bytes < 1.5 * whole.peak_bytes
