@@ -251,6 +251,8 @@ class OffsetIndex(Index):
     def floor(self, offset: int) -> Reading[tuple[int, int] | None]:
         """(last offset, position) of the last entry whose offset is not above `offset`."""
         relative = min(offset - self._segment.base_offset, 0x7FFF_FFFF)
+        if relative < 0:
+            return None
         entry = yield from self._floor(_RELATIVE_OFFSET.pack(relative))
         if entry is None:
             return None

@@ -19,7 +19,7 @@ from ottla.storage.folder import Folder, LogDir
 from ottla.storage.leftovers import remove_leftovers
 from ottla.storage.log import Log
 from ottla.storage.log_view import LogParts
-from ottla.storage.lookup import Headers, locate
+from ottla.storage.lookup import Headers, corrupt, locate
 from ottla.storage.names import (
     LEADER_EPOCH_CHECKPOINT,
     LOG,
@@ -35,7 +35,7 @@ from ottla.storage.names import (
 )
 from ottla.storage.producer_loading import load_producers
 from ottla.storage.producers import ProducerStates
-from ottla.storage.scan import scan_segment
+from ottla.storage.scan import Scan
 from ottla.storage.segment import Segment
 from ottla.storage.segments import Segments
 from ottla.storage.snapshots import Snapshots
@@ -103,7 +103,7 @@ class _Opening:
         self.epochs.truncate_from_end(end)
         self.epochs.truncate_from_start(self.log_start_offset)
         text = epochs_text(self.epochs.entries)
-        if text != known and (known or self.epochs.entries):
+        if text != known and (known or self.segments.size_bytes):
             path = self.folder.file(LEADER_EPOCH_CHECKPOINT)
             self.folder.files.write_atomically_now(path, text)
         self.snapshots.remove_strays({segment.base_offset for segment in self.segments})
@@ -155,7 +155,8 @@ class _Opening:
         try:
             text = self.folder.files.read_whole(path)
             self.epochs = LeaderEpochs([EpochEntry(*entry) for entry in parse_epochs(path, text)])
-            return text
+            if text or not self.segments.size_bytes:
+                return text
         except FileNotFoundError:
             pass
         except CorruptFile as error:
@@ -189,15 +190,13 @@ class _Opening:
             }
         for segment in self.segments:
             if segment.base_offset in unflushed:
-                cut = yield from self._recover_segment(segment, is_durable=False)
-                if cut:
-                    self._remove_behind(segment)
+                yield from self._recover_segment(segment, is_durable=False)
+                if self.segments.active is segment:
                     return
             elif segment.base_offset in self.damaged:
                 yield from self._recover_segment(segment, is_durable=True)
 
-    def _recover_segment(self, segment: Segment, *, is_durable: bool) -> Slices[int]:
-        """Returns how many bytes had to go."""
+    def _recover_segment(self, segment: Segment, *, is_durable: bool) -> Slices[None]:
         producers = ProducerStates(self.folder.log_dir.producer_expiration_ms)
         yield from load_producers(
             producers,
@@ -207,12 +206,24 @@ class _Opening:
             end=segment.base_offset,
             now=self.now,
         )
-        cut, end = yield from scan_segment(segment, producers, self.epochs, is_durable=is_durable)
-        if end > segment.base_offset:
+        scan = Scan(segment, producers, self.epochs, is_durable=is_durable)
+        yield from scan.run()
+        if not is_durable and self._is_hole_behind(segment, scan):
+            # First, lest a recovery that is cut short here finds a whole segment before them.
+            self._remove_behind(segment)
+        scan.finish()
+        if scan.next_offset > segment.base_offset:
             with suppress(DiskFull):
-                self.snapshots.write(end, producers.snapshot(), sync=True)
+                self.snapshots.write(scan.next_offset, producers.snapshot(), sync=True)
         self.damaged.discard(segment.base_offset)
-        return cut
+
+    def _is_hole_behind(self, segment: Segment, scan: Scan) -> bool:
+        """Whether batches between this segment and the next are lost. Compaction leaves holes, too:
+        there only bad bytes tell."""
+        number = self.segments.floor(segment.base_offset) + 1
+        if number == len(self.segments) or self.segments[number].base_offset == scan.next_offset:
+            return False
+        return scan.is_bad or not self.folder.config.is_compacted
 
     def _remove_behind(self, segment: Segment) -> None:
         """What follows a hole was not safe on disk either."""
@@ -265,7 +276,11 @@ def _next_offset(segment: Segment) -> Reading[int]:
     headers = Headers(segment, located.position if located else 0)
     end = segment.base_offset
     while (found := (yield from headers.next())) is not None:
-        end = found.header.next_offset
+        header = found.header
+        if header.base_offset < end or not segment.can_hold(header.last_offset):
+            reason = f"offset {header.base_offset} does not follow {end - 1}"
+            raise corrupt(segment, found.position, reason)
+        end = header.next_offset
     return end
 
 

@@ -46,58 +46,93 @@ class _Bad(Exception):
     """The batch at hand cannot be kept."""
 
 
-def scan_segment(
-    segment: Segment, producers: ProducerStates, epochs: LeaderEpochs, *, is_durable: bool
-) -> Slices[tuple[int, int]]:
-    """Checks every batch, makes the indexes anew, and cuts the file behind the last good batch.
+class Scan:
+    """Checks every batch of a segment, and makes its indexes anew.
 
-    `producers` is what is known where the segment begins, and is carried on. Returns how many bytes
-    had to go, and the next offset. Batches that were safe on disk once (`is_durable`) stay even if
-    their CRC is wrong: a reader sees that, and those behind them are good.
+    `producers` is what is known where the segment begins, and is carried on. Batches that were safe
+    on disk once (`is_durable`) stay even if their CRC is wrong: a reader sees that, and those that
+    follow are good. `finish` cuts the file behind the last good batch.
     """
-    segment.reset_indexes()
-    segment.transaction_index.reset()
-    file = segment.file
-    size = file.size
-    position = count = 0
-    next_offset = segment.base_offset
-    data: Buffer = b""
-    start = 0
-    reason = None
-    while position < size:
-        at = position - start
-        if len(data) - at < min(HEADER_SIZE, size - position):
-            data, start, at = file.read(position, PIECE_BYTES), position, 0
-            yield
-        try:
-            header = _header_at(data, at, segment, next_offset, size - position)
-            if header.size > len(data) - at:
+
+    def __init__(
+        self,
+        segment: Segment,
+        producers: ProducerStates,
+        epochs: LeaderEpochs,
+        *,
+        is_durable: bool,
+    ) -> None:
+        self._segment = segment
+        self._producers = producers
+        self._epochs = epochs
+        self._is_durable = is_durable
+        self._position = 0
+        self._reason: str | None = None
+        self.next_offset = segment.base_offset
+        segment.reset_indexes()
+        segment.transaction_index.reset()
+
+    @property
+    def is_bad(self) -> bool:
+        return self._reason is not None
+
+    def run(self) -> Slices[None]:
+        segment = self._segment
+        file = segment.file
+        size = file.size
+        data: Buffer = b""
+        start = count = 0
+        while self._position < size:
+            position = self._position
+            at = position - start
+            if len(data) - at < min(HEADER_SIZE, size - position):
                 data, start, at = file.read(position, PIECE_BYTES), position, 0
                 yield
-            if header.size > PIECE_BYTES:
-                crc = yield from _crc_of_large(file, position, header.size)
-            else:
-                crc = crc_of(data, at, header.size)
-            if crc != header.crc and not is_durable:
-                raise _Bad("the crc is wrong")
-        except _Bad as bad:
-            reason = str(bad)
-            break
-        segment.index((header,), position)
-        if crc != header.crc:
-            logger.warning("recovery.wrong_crc error=%s", corrupt(segment, position, "crc"))
+            try:
+                header = _header_at(data, at, segment, self.next_offset, size - position)
+                if header.size > len(data) - at:
+                    data, start, at = file.read(position, PIECE_BYTES), position, 0
+                    yield
+                if header.size > PIECE_BYTES:
+                    crc = yield from _crc_of_large(file, position, header.size)
+                else:
+                    crc = crc_of(data, at, header.size)
+                self._keep(header, data, at, crc)
+            except _Bad as bad:
+                self._reason = str(bad)
+                _refuse_old_format(segment, position, self.next_offset)
+                return
+            count += 1
+            if not count % _BATCHES_PER_SLICE:
+                yield
+
+    def _keep(self, header: BatchHeader, data: Buffer, at: int, crc: int) -> None:
+        segment = self._segment
+        if crc == header.crc:
+            segment.index((header,), self._position)
+            _learn(header, data, at, self._producers, self._epochs, segment)
+        elif self._is_durable:
+            segment.index((header,), self._position)
+            logger.warning("recovery.kept error=%s", corrupt(segment, self._position, "wrong crc"))
         else:
-            _learn(header, data, at, producers, epochs, segment)
-        position += header.size
-        next_offset = header.next_offset
-        count += 1
-        if not count % _BATCHES_PER_SLICE:
-            yield
-    if reason is not None:
-        _refuse_old_format(segment, position, next_offset)
-    cut = _cut(segment, position, reason)
-    producers.map_end_offset = next_offset
-    return cut, next_offset
+            raise _Bad("the crc is wrong")
+        self._position += header.size
+        self.next_offset = header.next_offset
+
+    def finish(self) -> None:
+        file, position = self._segment.file, self._position
+        if file.size != position:
+            logger.warning(
+                "recovery.cut path=%s position=%d bytes=%d reason=%s",
+                file.path,
+                position,
+                file.size - position,
+                self._reason,
+            )
+            file.truncate(position)
+        self._segment.size = position
+        self._segment.settle_indexes()
+        self._producers.map_end_offset = self.next_offset
 
 
 def _header_at(data: Buffer, at: int, segment: Segment, next_offset: int, left: int) -> BatchHeader:
@@ -179,16 +214,3 @@ def _refuse_old_format(segment: Segment, position: int, next_offset: int) -> Non
             where=f"position {position}, offset {next_offset}",
             reason=f"messages of format {head[MAGIC_POSITION]} are not supported",
         )
-
-
-def _cut(segment: Segment, position: int, reason: str | None) -> int:
-    file = segment.file
-    cut = file.size - position
-    if cut:
-        logger.warning(
-            "recovery.cut path=%s position=%d bytes=%d reason=%s", file.path, position, cut, reason
-        )
-        file.truncate(position)
-    segment.size = position
-    segment.settle_indexes()
-    return cut
