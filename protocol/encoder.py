@@ -34,7 +34,8 @@ if TYPE_CHECKING:
 COPIED_MAX = 4096
 STRING_SIZE_MAX = 32767
 
-_FAILURES = (StructError, AttributeError, TypeError, UnicodeEncodeError, OverflowError)
+# What a value of a wrong type may cause; a string that is no UTF-8 is a ValueError, too.
+_FAILURES = (StructError, AttributeError, TypeError, ValueError, OverflowError)
 # Packers of up to 15 numbers, by their format.
 _SHORT = {code: tuple(Struct(f">{n}{code}").pack for n in range(16)) for code in "bhiqHId"}
 
@@ -46,10 +47,11 @@ def write(schema: Schema, message: Any, version: int, out: bytearray) -> list[Bu
     chunks: list[Buffer] = []
     try:
         chunks.append(writer(message, out, chunks))
+        return chunks
     except (*_FAILURES, ProtocolError):
         del out[mark:]
         chunks.clear()
-        chunks.append(_write_exact(schema, message, version, out, chunks))
+    chunks.append(_write_exact(schema, message, version, out, chunks))
     return chunks
 
 
@@ -76,14 +78,16 @@ def _write_exact(
     mark = len(out)
     try:
         found: bytearray = writer(message, out, chunks)
+        return found
     except (*_FAILURES, ProtocolError) as exception:
         # `out` may be the first chunk already, with records behind it; give it back as it was.
         del out[mark:]
         inner = failed_at(made, exception)
         path = f"{schema.name}.{inner}" if inner else schema.name
         reason = exception.reason if isinstance(exception, ProtocolError) else str(exception)
-        raise ProtocolError(reason, path) from None
-    return found
+        refusal = ProtocolError(reason, path)
+    # Raised out here it does not hold the writer's frame, and with it the message.
+    raise refusal
 
 
 def _check_present(value: Any) -> Any:
@@ -251,7 +255,7 @@ class _Compiler:
         line = self.source.line
         line(f"if {size} < {COPIED_MAX}: {self.out} += {raw}")
         with self.source.block("else:"):
-            line(f"chunks += ({self.out}, {raw})")
+            line(f"chunks += ({self.out}, memoryview({raw}))")
             line(f"{self.out} = bytearray()")
 
     def inner_struct(self, schema: Schema, field: Field, attribute: str) -> None:
