@@ -1,0 +1,307 @@
+"""The logs of a node: opened from what is there, apart by directory, closed for a quick start."""
+
+import asyncio
+from collections.abc import Callable
+from random import Random
+
+import pytest
+
+from ottla.protocol.errors import ErrorCode, KafkaError
+from ottla.storage.clock import Now
+from ottla.storage.config import LogConfig
+from ottla.storage.log_dirs import open_log_directories
+from ottla.storage.logs import DuplicateFolder, Logs
+from ottla.storage.memory_disk import Crash
+from ottla.storage.memory_files import MemoryFiles
+from ottla.storage.memory_operations import Fault, Operation
+from ottla.storage.steps import exhaust
+from tests.log_rig import NOW, append, batches
+
+CONFIG = LogConfig()
+
+
+def started(files: MemoryFiles, *paths: str, config: LogConfig = CONFIG) -> Logs:
+    directories = open_log_directories(files, paths or ("a",), cluster_id="C", node_id=1)
+    logs = Logs(files, directories, random=Random(3), default_config=config)
+    exhaust(logs.opening(lambda topic: config, NOW))
+    return logs
+
+
+def stopped(logs: Logs, *, broker_epoch: int = 5) -> None:
+    exhaust(logs.closing(broker_epoch=broker_epoch))
+
+
+def made(logs: Logs, topic: str = "t", partition: int = 0, **more: str) -> None:
+    log = logs.create(topic, partition, CONFIG, topic_id=bytes(range(16)), now=NOW, **more)  # type: ignore[arg-type]
+    append(log, 3)
+    log.update_high_watermark(3)
+
+
+def test_logs_are_there_again_after_a_clean_stop() -> None:
+    files = MemoryFiles()
+    logs = started(files)
+    for partition in range(3):
+        made(logs, partition=partition)
+    expected = {key: batches(log) for key, log in logs.current.items()}
+    stopped(logs)
+    again = files.copy()
+    assert again.read_whole("a/.kafka_cleanshutdown") == b'{"version":0,"brokerEpoch":5}'
+    opened = started(again)
+    assert {key: batches(log) for key, log in opened.current.items()} == expected
+    assert [log.high_watermark for log in opened.current.values()] == [3, 3, 3]
+    assert not again.exists("a/.kafka_cleanshutdown")
+
+
+def test_checkpoints_hold_what_kafkas_hold() -> None:
+    files = MemoryFiles()
+    logs = started(files)
+    made(logs)
+    log = logs.current["t", 0]
+    log.flush_now()
+    asyncio.run(logs.checkpoint())
+    assert files.read_whole("a/recovery-point-offset-checkpoint") == b"0\n1\nt 0 3\n"
+    assert files.read_whole("a/replication-offset-checkpoint") == b"0\n1\nt 0 3\n"
+    assert files.read_whole("a/log-start-offset-checkpoint") == b"0\n0\n"
+    log.maybe_increment_log_start_offset(2)
+    asyncio.run(logs.checkpoint())
+    assert files.read_whole("a/log-start-offset-checkpoint") == b"0\n1\nt 0 2\n"
+    assert started(files.copy()).current["t", 0].log_start_offset == 2
+
+
+def test_a_checkpoint_is_written_only_when_it_changed() -> None:
+    files = MemoryFiles()
+    logs = started(files)
+    made(logs)
+    asyncio.run(logs.checkpoint())
+    before = files.operation_count
+    asyncio.run(logs.checkpoint())
+    assert files.operation_count == before
+
+
+@pytest.mark.parametrize(
+    "name",
+    ["recovery-point-offset-checkpoint", "log-start-offset-checkpoint", ".kafka_cleanshutdown"],
+)
+def test_a_checkpoint_that_cannot_be_read_costs_work_and_no_record(name: str) -> None:
+    files = MemoryFiles()
+    logs = started(files)
+    made(logs)
+    expected = batches(logs.current["t", 0])
+    stopped(logs)
+    again = files.copy()
+    again.write_atomically_now(f"a/{name}", b"\xff\0junk")
+    assert batches(started(again).current["t", 0]) == expected
+
+
+def test_truncation_below_the_recovery_point_is_on_disk_at_once() -> None:
+    files = MemoryFiles()
+    logs = started(files)
+    made(logs)
+    log = logs.current["t", 0]
+    log.flush_now()
+    asyncio.run(logs.checkpoint())
+    log.truncate_to(0, NOW)
+    assert files.read_whole("a/recovery-point-offset-checkpoint") == b"0\n1\nt 0 0\n"
+
+
+def test_the_clean_shutdown_file_does_not_come_back_in_a_crash() -> None:
+    files = MemoryFiles()
+    stopped(started(files))
+    again = files.copy()
+    started(again)
+    random = Random(1)
+    for crash in Crash:
+        assert not again.crash(random, crash).exists("a/.kafka_cleanshutdown")
+
+
+# --- coming and going ---------------------------------------------------------------------
+
+
+def test_a_new_log_goes_where_the_fewest_are() -> None:
+    logs = started(MemoryFiles(), "a", "b")
+    for partition in range(4):
+        made(logs, partition=partition)
+    places = [log.folder.log_dir.path for log in logs.current.values()]
+    assert sorted(places) == ["a", "a", "b", "b"]
+
+
+def test_a_deleted_topic_is_gone_at_once_and_from_disk_after_a_delay() -> None:
+    files = MemoryFiles()
+    logs = started(files)
+    made(logs)
+    logs.delete([("t", 0)], NOW)
+    assert logs.current == {}
+    (left,) = [name for name in files.list("a") if name.startswith("t-")]
+    assert left.startswith("t-0.") and left.endswith("-delete") and len(left) == 4 + 32 + 7
+    assert files.read_whole("a/recovery-point-offset-checkpoint") == b"0\n0\n"
+    due_ms = NOW.monotonic_ms + CONFIG.file_delete_delay_ms
+    assert logs.deadline_ms() == due_ms
+    logs.expire(Now(due_ms, 0))
+    assert [name for name in files.list("a") if name.startswith("t-")] == []
+
+
+def test_a_deleted_topic_is_removed_also_after_a_restart() -> None:
+    files = MemoryFiles()
+    logs = started(files)
+    made(logs)
+    logs.delete([("t", 0)], NOW)
+    again = files.copy()
+    logs = started(again)
+    assert logs.current == {}
+    logs.expire(Now(NOW.monotonic_ms + CONFIG.file_delete_delay_ms, 0))
+    assert [name for name in again.list("a") if name.startswith("t-")] == []
+
+
+def test_a_topic_that_is_made_again_begins_at_nothing() -> None:
+    files = MemoryFiles()
+    logs = started(files)
+    made(logs)
+    log = logs.current["t", 0]
+    log.maybe_increment_log_start_offset(2)
+    log.flush_now()
+    asyncio.run(logs.checkpoint())
+    logs.delete([("t", 0)], NOW)
+    made(logs)
+    opened = started(files.copy()).current["t", 0]
+    assert (opened.log_start_offset, opened.log_end_offset) == (0, 3)
+
+
+def test_a_stray_is_set_aside_and_kept() -> None:
+    files = MemoryFiles()
+    logs = started(files)
+    made(logs)
+    logs.set_aside_strays([("t", 0)])
+    logs = started(files.copy())
+    assert logs.current == {}
+    assert [name for name in files.list("a") if name.endswith("-stray")]
+
+
+@pytest.mark.parametrize("name", ["not a partition", "a-b-c", "t-99999999999", "..-0"])
+def test_other_folders_are_left_alone(name: str) -> None:
+    files = MemoryFiles()
+    files.make_directory("a")
+    if name != "..-0":
+        files.make_directory(f"a/{name}")
+    assert started(files).current == {}
+    assert name == "..-0" or files.exists(f"a/{name}")
+
+
+@pytest.mark.parametrize("topic", ["..", ".", "a/b", "", "x" * 250, "ä"])
+def test_a_folder_is_made_for_a_valid_name_only(topic: str) -> None:
+    files = MemoryFiles()
+    logs = started(files)
+    with pytest.raises(ValueError, match="no name"):
+        logs.create(topic, 0, CONFIG, topic_id=None, now=NOW)
+
+
+# --- directories that fail ----------------------------------------------------------------
+
+
+def writes_below(path: str) -> Callable[[Operation], bool]:
+    return lambda op: op.kind == "write" and op.path.startswith(f"{path}/")
+
+
+def test_a_directory_that_fails_goes_alone() -> None:
+    files = MemoryFiles()
+    logs = started(files, "a", "b")
+    made(logs, partition=0, path="a")
+    made(logs, partition=1, path="b")
+    files.fail(writes_below("a"), Fault.EIO)
+    with pytest.raises(KafkaError):
+        append(logs.current["t", 0], 1)
+    assert logs.take_failed_offline() == [("t", 0)]
+    assert [log_dir.path for log_dir in logs.online] == ["b"]
+    assert list(logs.offline) == ["a"]
+    append(logs.current["t", 1], 1)
+    with pytest.raises(KafkaError) as caught:
+        logs.create("u", 0, CONFIG, topic_id=None, now=NOW, is_new=False)
+    assert caught.value.code is ErrorCode.KAFKA_STORAGE_ERROR
+    stopped(logs)
+    assert not files.exists("a/.kafka_cleanshutdown")
+    assert files.exists("b/.kafka_cleanshutdown")
+
+
+def test_when_the_last_directory_fails_none_is_left() -> None:
+    files = MemoryFiles()
+    logs = started(files)
+    made(logs)
+    called: list[bool] = []
+    logs.online[0].on_failure = lambda: called.append(True)
+    files.fail(writes_below("a"), Fault.EIO)
+    with pytest.raises(KafkaError):
+        append(logs.current["t", 0], 1)
+    logs.take_failed_offline()
+    assert called == [True]
+    assert logs.online == []
+    with pytest.raises(KafkaError, match="no log directory"):
+        logs.create("u", 0, CONFIG, topic_id=None, now=NOW)
+
+
+def test_a_directory_that_fails_while_it_is_opened_is_offline() -> None:
+    files = MemoryFiles()
+    logs = started(files, "a", "b")
+    made(logs, partition=0, path="a")
+    made(logs, partition=1, path="b")
+    again = files.copy()
+    again.fail(lambda op: op.kind == "read" and op.path.startswith("a/t-0"), Fault.EIO)
+    opened = started(again, "a", "b")
+    assert list(opened.current) == [("t", 1)]
+    assert list(opened.offline) == ["a"]
+
+
+def test_a_full_disk_at_a_checkpoint_is_no_failed_disk() -> None:
+    files = MemoryFiles()
+    logs = started(files)
+    made(logs)
+    files.fail(lambda op: "checkpoint" in op.path, Fault.ENOSPC)
+    asyncio.run(logs.checkpoint())
+    assert logs.online[0].failure is None
+    asyncio.run(logs.checkpoint())
+    assert files.read_whole("a/replication-offset-checkpoint") == b"0\n1\nt 0 3\n"
+
+
+def test_a_partition_that_cannot_be_opened_is_refused_alone() -> None:
+    files = MemoryFiles()
+    logs = started(files)
+    made(logs, partition=0)
+    made(logs, partition=1)
+    again = files.copy()
+    path = f"a/t-0/{0:020}.log"
+    again.remove(path)
+    file = again.create(path)
+    body = b"\1\0" + bytes(8) + b"\xff\xff\xff\xff\0\0\0\0"
+    import zlib
+
+    file.append(bytes(11) + bytes([len(body) + 4]) + zlib.crc32(body).to_bytes(4) + body)
+    file.close()
+    opened = started(again)
+    assert list(opened.current) == [("t", 1)]
+    assert path in opened.refused["t", 0]
+    with pytest.raises(KafkaError):
+        opened.create("t", 0, CONFIG, topic_id=None, now=NOW)
+    stopped(opened)
+    assert not again.exists("a/.kafka_cleanshutdown")
+
+
+def test_a_partition_in_two_directories_stops_the_start() -> None:
+    files = MemoryFiles()
+    logs = started(files, "a", "b")
+    made(logs, path="a")
+    files.make_directory("b/t-0")
+    with pytest.raises(DuplicateFolder, match="same partition"):
+        started(files.copy(), "a", "b")
+
+
+# --- time ---------------------------------------------------------------------------------
+
+
+def test_flush_ms_flushes() -> None:
+    files = MemoryFiles()
+    config = LogConfig(flush_ms=500)
+    logs = started(files, config=config)
+    log = logs.create("t", 0, config, topic_id=None, now=NOW)
+    append(log, 2)
+    asyncio.run(logs.flush_due(Now(NOW.monotonic_ms + 499, 0)))
+    assert log.recovery_point == 0
+    asyncio.run(logs.flush_due(Now(NOW.monotonic_ms + 500, 0)))
+    assert log.recovery_point == 2
