@@ -44,9 +44,8 @@ def main(arguments: list[str] | None = None) -> int:
     sys.stdout.reconfigure(encoding="utf-8")  # type: ignore[union-attr]
     try:
         for line in iter(sys.stdin.readline, ""):
-            if line.strip():
-                sys.stdout.write(json.dumps(answer(line)) + "\n")
-                sys.stdout.flush()
+            sys.stdout.write(json.dumps(answer(line)) + "\n")
+            sys.stdout.flush()
     except (BrokenPipeError, KeyboardInterrupt):
         return 1
     return 0
@@ -61,13 +60,19 @@ def list_messages(out: TextIO) -> None:
 def answer(line: str) -> dict[str, Any]:
     """The answer to one line."""
     try:
-        return _convert(json.loads(line))
-    except json.JSONDecodeError as exception:
-        return {"error": f"not JSON: {exception}"}
-    except RecursionError:
-        return {"error": "not JSON: nested too deeply"}
+        return _convert(_parse(line))
     except ProtocolError as exception:
         return {"error": str(exception)}
+
+
+def _parse(line: str) -> Any:
+    try:
+        line.encode()  # what was no UTF-8 cannot be encoded again
+        return json.loads(line)
+    except ValueError as exception:  # a number of thousands of digits is one, too
+        raise ProtocolError(f"not JSON: {exception}") from None
+    except RecursionError:
+        raise ProtocolError("not JSON: nested too deeply") from None
 
 
 def _convert(query: Any) -> dict[str, Any]:

@@ -3,6 +3,7 @@
 Knows schemas, but neither readers nor writers: what it makes is what they must agree on.
 """
 
+from collections.abc import Iterator
 from functools import cache
 from random import Random
 from typing import Any
@@ -45,6 +46,14 @@ def versions(name: str) -> range:
 
 NAMES = message_names()
 PAIRS = [(name, version) for name in NAMES for version in versions(name)]
+
+
+def parts_of(schema: Schema) -> Iterator[Schema]:
+    """A message and the parts in it, at every depth."""
+    yield schema
+    for field in schema.fields:
+        if field.kind not in PRIMITIVES:
+            yield from parts_of(schema.part(field))
 
 
 def random_message(name: str, version: int, dice: Random) -> Any:
