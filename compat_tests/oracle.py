@@ -13,7 +13,11 @@ from typing import Any, Self
 
 from compat_tests.jars import compiled_java
 
-JVM_OPTIONS = ("-Xmx1g", "-XX:+UseSerialGC")
+JVM_OPTIONS = (
+    "-Xmx1g",
+    "-XX:+UseSerialGC",
+    "-Dorg.slf4j.simpleLogger.defaultLogLevel=error",
+)
 
 Question = dict[str, Any]
 Answer = dict[str, Any]

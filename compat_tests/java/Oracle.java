@@ -62,7 +62,7 @@ public final class Oracle {
         }
     }
 
-    private JsonNode operate(JsonNode question) throws ReflectiveOperationException {
+    private JsonNode operate(JsonNode question) throws Exception {
         return switch (question.get("op").asText()) {
             case "catalogue" -> messages.catalogue();
             case "errors" -> errors();
@@ -73,6 +73,7 @@ public final class Oracle {
             case "random batches" -> batches.random(
                     question.get("seed").asLong(), question.get("count").asInt());
             case "read batches" -> batches.read(bytes(question));
+            case "clean" -> Cleaning.clean(question);
             default -> throw new IllegalArgumentException("no such operation");
         };
     }
