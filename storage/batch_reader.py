@@ -69,6 +69,9 @@ class BatchReader:
         if header.base_offset < self._next_offset or header.last_offset_delta < 0:
             reason = f"offset {header.base_offset} does not follow {self._next_offset - 1}"
             raise corrupt(segment, position, reason)
+        if not segment.can_hold(header.last_offset):
+            reason = f"offset {header.last_offset} is too far from the segment's beginning"
+            raise corrupt(segment, position, reason)
         return header
 
     def _have(self, position: int, size: int) -> Generator[Read, Buffer, None]:

@@ -29,7 +29,7 @@ from ottla.storage.lookup import DECOMPRESSED_BYTES_MAX, corrupt
 from ottla.storage.offset_map import OffsetMap
 from ottla.storage.segment import Segment
 
-RECORDS_PER_SLICE = 1000
+RECORDS_PER_SLICE = 500
 _BYTES_PER_SLICE = 1 << 20
 # What a batch costs besides its records.
 _BATCH_WEIGHT = 16
