@@ -66,7 +66,6 @@ FAMILIES = [  # program, families that it loads
         "from ottla.protocol.apis import message_class; message_class('VotersRecord')",
         ["raft_records"],
     ),
-    ("import ottla.protocol.records", []),
 ]
 
 
