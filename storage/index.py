@@ -31,6 +31,8 @@ class Index:
 
     SUFFIX: str
     ENTRY_SIZE: int
+    # Places that are kept for the last entry, when the segment is rolled.
+    SPARE = 0
 
     __slots__ = (
         "_changed",
@@ -40,6 +42,7 @@ class Index:
         "_tail",
         "_written",
         "count_max",
+        "room",
     )
 
     def __init__(self, segment: Segment, *, is_new: bool) -> None:
@@ -51,6 +54,8 @@ class Index:
         self._head: bytearray | None = bytearray() if is_new else None
         self._changed = False
         self.count_max = segment.folder.config.segment_index_bytes // self.ENTRY_SIZE
+        self.room = self.count_max - self.SPARE
+        """How many entries may still be added, once the index is loaded."""
 
     # entries
 
@@ -81,7 +86,7 @@ class Index:
             raise CorruptFile(self.path, where=f"position {len(head)}", reason="is no whole entry")
         self._written = len(head) // self.ENTRY_SIZE
         self._head = head
-        self._loaded()
+        self._recount()
         return head
 
     def _strip_zeros(self, head: bytearray) -> None:
@@ -90,8 +95,9 @@ class Index:
             used = len(head.rstrip(b"\0"))
             del head[-(-used // self.ENTRY_SIZE) * self.ENTRY_SIZE :]
 
-    def _loaded(self) -> None:
-        """The head is there for the first time, or after it was unloaded."""
+    def _recount(self) -> None:
+        """The head was loaded, or entries were cut off."""
+        self.room = self.count_max - self.SPARE - self.count
 
     def unload(self) -> None:
         """Forgets the head; the file has it."""
@@ -178,7 +184,7 @@ class Index:
             self._written = count
             self._head = head
             self._segment.folder.log_dir.indexes.hold(self, len(head))
-        self._loaded()
+        self._recount()
 
     def reset(self) -> None:
         """Throws every entry away."""
@@ -236,14 +242,11 @@ class OffsetIndex(Index):
         self.last_offset = segment.base_offset
         """Of the last entry; the segment's base offset where there is none."""
 
-    @property
-    def is_full(self) -> bool:
-        return self.count >= self.count_max
-
     def append(self, offset: int, position: int) -> None:
         if offset <= self.last_offset and self.count > 0:
             raise ValueError(f"offset {offset} does not follow {self.last_offset} in {self.path}")
         self.last_offset = offset
+        self.room -= 1
         self._tail += _pack_offset_entry(offset - self._segment.base_offset, position)
         if len(self._tail) >= _TAIL_BYTES_MAX:
             self._try_to_write_tail()
@@ -279,7 +282,8 @@ class OffsetIndex(Index):
             )
         )
 
-    def _loaded(self) -> None:
+    def _recount(self) -> None:
+        super()._recount()
         count = self.count
         relative = _OFFSET_ENTRY.unpack(self._entry(count - 1))[0] if count else 0
         if relative < 0:
@@ -297,6 +301,7 @@ class TimeIndex(Index):
 
     SUFFIX = TIME_INDEX
     ENTRY_SIZE = 12
+    SPARE = 1
 
     __slots__ = ("_last_offset", "_last_timestamp")
 
@@ -304,11 +309,6 @@ class TimeIndex(Index):
         super().__init__(segment, is_new=is_new)
         self._last_timestamp = NO_TIMESTAMP
         self._last_offset = segment.base_offset
-
-    @property
-    def is_full(self) -> bool:
-        """One place is kept for the last entry, when the segment is rolled."""
-        return self.count >= self.count_max - 1
 
     @property
     def last_entry(self) -> tuple[int, int]:
@@ -324,6 +324,7 @@ class TimeIndex(Index):
         if timestamp > self._last_timestamp:
             self._last_timestamp = timestamp
             self._last_offset = offset
+            self.room -= 1
             self._tail += _pack_time_entry(timestamp, offset - self._segment.base_offset)
             if len(self._tail) >= _TAIL_BYTES_MAX:
                 self._try_to_write_tail()
@@ -347,7 +348,8 @@ class TimeIndex(Index):
             )
         )
 
-    def _loaded(self) -> None:
+    def _recount(self) -> None:
+        super()._recount()
         count = self.count
         self._last_timestamp, self._last_offset = NO_TIMESTAMP, self._segment.base_offset
         if count:

@@ -181,18 +181,16 @@ class Log(LogUpkeep):
         """The segment for these batches, with their epochs on disk. What it changes is harmless
         should the append fail."""
         segment = self.segments.active
-        max_timestamp = headers[0][8]
-        if len(headers) > 1:
-            max_timestamp = max([header[8] for header in headers])
-        if segment.should_roll(size, max_timestamp, headers[-1], now) and (
-            segment.size or not segment.can_hold(headers[-1].last_offset)
+        last = headers[-1]
+        max_timestamp = last[8] if len(headers) == 1 else max([each[8] for each in headers])
+        if segment.should_roll(size, max_timestamp, last, now) and (
+            segment.size or not segment.can_hold(last.last_offset)
         ):
             segment = self._roll(headers[0].base_offset, now)
-        latest = self.epochs.latest
+        epochs = self.epochs
         for header in headers:
-            if header[2] != latest:
+            if header[2] != epochs.latest:
                 self._assign_epoch(header[2], header[0])
-                latest = self.epochs.latest
         return segment
 
     def _update_producers(

@@ -315,10 +315,10 @@ class LogView:
 
     def offset_for_timestamp(self, timestamp: int) -> Reading[TimestampAndOffset | None]:
         """The first record that is not earlier."""
-        for segment in self.segments:
-            if segment.largest_timestamp() >= timestamp:
-                return (yield from find_by_timestamp(segment, timestamp, self.log_start_offset))
-        return None
+        segment = yield from self.segments.first_with_time(timestamp)
+        if segment is None:
+            return None
+        return (yield from find_by_timestamp(segment, timestamp, self.log_start_offset))
 
     def offset_of_max_timestamp(self) -> Reading[TimestampAndOffset | None]:
         """The first record with the latest time; it may be one below the log start offset."""

@@ -11,6 +11,7 @@ from typing import NamedTuple
 
 from ottla.protocol.records import (
     HEADER_SIZE,
+    LOG_OVERHEAD,
     NO_TIMESTAMP,
     BatchHeader,
     iterate_records,
@@ -18,7 +19,8 @@ from ottla.protocol.records import (
 )
 from ottla.protocol.wire import Buffer, ProtocolError
 from ottla.storage.errors import CorruptFile
-from ottla.storage.steps import Read, Reading
+from ottla.storage.names import LOG
+from ottla.storage.steps import Read, Reading, at_once
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -28,6 +30,7 @@ logger = logging.getLogger(__name__)
 
 # One entry of the offset index leads to about as much.
 _CHUNK_BYTES = 4096 + 2 * HEADER_SIZE
+_REBUILD_BYTES = 1 << 20
 DECOMPRESSED_BYTES_MAX = 128 << 20
 
 
@@ -50,33 +53,49 @@ class Slice(NamedTuple):
 class Headers:
     """Walks over the headers of a segment's batches, from a position on."""
 
-    __slots__ = ("_at", "_data", "_segment", "_start")
+    __slots__ = ("_at", "_data", "_start", "ahead_bytes", "segment")
 
-    def __init__(self, segment: Segment, position: int) -> None:
-        self._segment = segment
+    def __init__(self, segment: Segment, position: int, *, ahead_bytes: int = 0) -> None:
+        self.segment = segment
         self._start = position
         self._data: Buffer = b""
         self._at = 0
+        self.ahead_bytes = ahead_bytes
+        """How much is read at once; headers alone need little."""
 
     def next(self) -> Reading[Located | None]:
         """The next batch; None at the end of the segment."""
-        segment = self._segment
+        segment = self.segment
         if len(self._data) - self._at < HEADER_SIZE:
             self._start += self._at
             self._at = 0
             left = segment.size - self._start
             if left <= 0:
                 return None
-            self._data = yield Read(segment.file, self._start, min(left, _CHUNK_BYTES))
+            yield from self._read(min(left, max(self.ahead_bytes, _CHUNK_BYTES)))
         position = self._start + self._at
         try:
             header = read_header(self._data, self._at)
         except ProtocolError as error:
             raise corrupt(segment, position, error.reason) from None
-        if header[1] + 12 > segment.size - position:
+        size = header[1] + LOG_OVERHEAD
+        if size > segment.size - position:
             raise corrupt(segment, position, "the batch is cut short")
-        self._at += header[1] + 12
+        self._at += size
         return Located(position, header)
+
+    def _read(self, size: int) -> Reading[None]:
+        file, position = self.segment.file, self._start
+        self._data = yield Read(file, position, size, True)
+        if len(self._data) < min(size, HEADER_SIZE):
+            self._data = yield Read(file, position, min(size, _CHUNK_BYTES))
+
+    def read_from(self, position: int, size: int) -> Reading[Buffer]:
+        """The bytes at the position of a batch that was passed, if memory has them at hand."""
+        at = position - self._start
+        if at < 0 or at + size > len(self._data):
+            return (yield Read(self.segment.file, position, size, True))
+        return memoryview(self._data)[at : at + size]
 
 
 def corrupt(segment: Segment, position: int, reason: str) -> CorruptFile:
@@ -85,56 +104,57 @@ def corrupt(segment: Segment, position: int, reason: str) -> CorruptFile:
 
 def locate(segment: Segment, offset: int) -> Reading[Located | None]:
     """The first batch that ends at this offset or behind it."""
-    hint = None
+    found, _ = yield from _locate(segment, offset, ahead_bytes=0)
+    return found
+
+
+def _locate(
+    segment: Segment, offset: int, *, ahead_bytes: int
+) -> Reading[tuple[Located | None, Headers]]:
+    """With the walk that came to it."""
     try:
         hint = yield from segment.offset_index.floor(offset)
+        if hint is not None:
+            headers = Headers(segment, hint[1])
+            hinted = yield from _hinted(headers, *hint)
     except CorruptFile as error:
-        yield from _rebuild(segment, str(error))
-        hint = yield from segment.offset_index.floor(offset)
+        rebuild_indexes(segment, str(error))
+        hint = None
     if hint is None:
-        return (yield from _locate_from(segment, offset, 0, None))
-    found = yield from _locate_hinted(segment, offset, hint)
-    if found is not None or hint[1] < segment.size:
-        return found
-    return None
+        return (yield from _walk_to(Headers(segment, 0, ahead_bytes=ahead_bytes), offset))
+    if hint[0] == offset:
+        return hinted, headers
+    headers.ahead_bytes = ahead_bytes
+    return (yield from _walk_to(headers, offset))
 
 
-def _locate_hinted(segment: Segment, offset: int, hint: tuple[int, int]) -> Reading[Located | None]:
-    last_offset, position = hint
-    reason = "the index leads behind the end of the segment"
-    if 0 <= position < segment.size:
-        try:
-            return (yield from _locate_from(segment, offset, position, last_offset))
-        except CorruptFile as error:
-            reason = error.reason
-    yield from _rebuild(segment, reason)
-    return (yield from _locate_from(segment, offset, 0, None))
+def _hinted(headers: Headers, last_offset: int, position: int) -> Reading[Located]:
+    """The batch that the index leads to, if it is the one that the index means."""
+    segment = headers.segment
+    if not 0 <= position < segment.size:
+        raise corrupt(segment, position, "the index leads behind the segment's end")
+    found = yield from headers.next()
+    if found is None or found.header.last_offset != last_offset:
+        raise corrupt(segment, position, f"no batch ends at offset {last_offset} there")
+    return found
 
 
-def _locate_from(
-    segment: Segment, offset: int, position: int, last_offset: int | None
-) -> Reading[Located | None]:
-    """`last_offset` is what the index says of the batch at `position`."""
-    headers = Headers(segment, position)
+def _walk_to(headers: Headers, offset: int) -> Reading[tuple[Located | None, Headers]]:
     while (found := (yield from headers.next())) is not None:
-        header = found.header
-        end = header[0] + header[6]
-        if last_offset is not None:
-            if end != last_offset:
-                reason = f"the batch ends at {end}, not at {last_offset}"
-                raise corrupt(segment, position, reason)
-            last_offset = None
-        if end >= offset:
-            return found
-    return None
+        if found.header[0] + found.header[6] >= offset:
+            break
+    return found, headers
 
 
-def _rebuild(segment: Segment, reason: str) -> Reading[None]:
-    """Makes the indexes again from the headers alone."""
-    logger.warning("index.rebuild segment=%s reason=%s", segment.file_path(".log"), reason)
+def rebuild_indexes(segment: Segment, reason: str) -> None:
+    """Makes the indexes again from the headers alone.
+
+    It blocks: nobody may append, or do the same, half-way through. But it is rare.
+    """
+    logger.warning("index.rebuild segment=%s reason=%s", segment.file_path(LOG), reason)
     segment.reset_indexes()
-    headers = Headers(segment, 0)
-    while (found := (yield from headers.next())) is not None:
+    headers = Headers(segment, 0, ahead_bytes=_REBUILD_BYTES)
+    while (found := at_once(headers.next())) is not None:
         segment.index((found.header,), found.position)
     segment.settle_indexes()
 
@@ -146,7 +166,8 @@ def read_slice(
 
     `limit` is None where the upper bound is not in this segment, but in front of it.
     """
-    located = yield from locate(segment, offset)
+    ahead_bytes = 0 if limit is None else max_bytes
+    located, headers = yield from _locate(segment, offset, ahead_bytes=ahead_bytes)
     if located is None:
         return None
     position, header = located
@@ -157,7 +178,7 @@ def read_slice(
     size = min(limit - position, wanted)
     if size <= 0:
         return Slice(b"", header.base_offset, position, wanted < first_size)
-    data = yield Read(segment.file, position, size, True)
+    data = yield from headers.read_from(position, size)
     if len(data) < min(first_size, size):
         data = yield Read(segment.file, position, size)
     return Slice(data, header.base_offset, position, wanted < first_size)
@@ -187,7 +208,7 @@ def latest_entry(segment: Segment) -> Reading[tuple[int, int]]:
     except CorruptFile as error:
         reason = str(error)
     if reason is not None:
-        yield from _rebuild(segment, reason)
+        rebuild_indexes(segment, reason)
     return segment.time_index.last_entry
 
 
@@ -204,6 +225,13 @@ def _doubt(segment: Segment, timestamp: int, offset: int) -> Reading[str | None]
     if found != timestamp:
         return f"the batch with offset {offset} is of {found}, not of {timestamp}"
     return None
+
+
+def largest_timestamp(segment: Segment) -> Reading[int]:
+    """The latest time of a record, that of the file where no record has one."""
+    if not segment.is_latest_known:
+        segment.max_timestamp_entry = yield from latest_entry(segment)
+    return segment.largest_timestamp()
 
 
 def latest_after_truncation(segment: Segment) -> Reading[tuple[int, int]]:
@@ -225,7 +253,7 @@ def find_by_timestamp(
     if entry is not None:
         reason = yield from _doubt(segment, *entry)
         if reason is not None:
-            yield from _rebuild(segment, reason)
+            rebuild_indexes(segment, reason)
             entry = yield from segment.time_index.floor(timestamp)
     offset = max(segment.base_offset if entry is None else entry[1], starting_offset)
     located = yield from locate(segment, offset)

@@ -89,6 +89,7 @@ class Segment:
             self._file.preallocate(self.folder.config.segment_bytes)
         self.offset_index.create()
         self.time_index.create()
+        self.is_full = self.offset_index.room <= 0 or self.time_index.room <= 0
 
     def __repr__(self) -> str:
         return f"Segment({self.file_path(LOG)}, {self.size} bytes)"
@@ -164,7 +165,7 @@ class Segment:
         time_index = self._time_index or self.time_index
         offset_index.append(last_offset, position)
         time_index.maybe_append(self._max_timestamp, self._max_timestamp_offset)
-        self.is_full = offset_index.is_full or time_index.is_full
+        self.is_full = offset_index.room <= 0 or time_index.room <= 0
 
     def reset_indexes(self) -> None:
         """Throws away what leads to batches, to be made again."""
@@ -225,6 +226,11 @@ class Segment:
         return self.max_timestamp_entry[0]
 
     @property
+    def is_latest_known(self) -> bool:
+        """Whether the latest time is had without reading."""
+        return self._max_timestamp != _UNKNOWN
+
+    @property
     def max_timestamp_entry(self) -> tuple[int, int]:
         """That time, and the last offset of the first batch that has it."""
         if self._max_timestamp == _UNKNOWN:
@@ -246,7 +252,9 @@ class Segment:
         """Gets ready to be appended to."""
         self.is_active = True
         _ = self.max_timestamp_entry
-        self.is_full = self.offset_index.is_full or self.time_index.is_full
+        at_once(self.offset_index.load())
+        at_once(self.time_index.load())
+        self.is_full = self.offset_index.room <= 0 or self.time_index.room <= 0
 
     def become_inactive(self) -> None:
         """Brings files to the form that they keep. Where it fails it can be done again."""

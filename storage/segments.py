@@ -12,19 +12,23 @@ from collections.abc import Iterable, Iterator
 from ottla.storage.clock import Now
 from ottla.storage.errors import StorageError
 from ottla.storage.folder import Folder
+from ottla.storage.lookup import largest_timestamp
 from ottla.storage.names import CLEANED, DELETED, SWAP
 from ottla.storage.segment import Segment
+from ottla.storage.steps import Reading
 
 
 class Segments:
     """Never empty once the log is open; the last one is active."""
 
-    __slots__ = ("_all", "_bases", "folder")
+    __slots__ = ("_all", "_bases", "_peaks", "folder")
 
     def __init__(self, folder: Folder) -> None:
         self.folder = folder
         self._all: list[Segment] = []
         self._bases: list[int] = []
+        # For closed segments from the first one on: the latest time up to each.
+        self._peaks: list[int] = []
 
     # looking
 
@@ -61,10 +65,26 @@ class Segments:
         number = self.floor(segment.base_offset)
         return number >= 0 and self._all[number] is segment
 
+    def first_with_time(self, timestamp: int) -> Reading[Segment | None]:
+        """The first segment that has this time or a later one."""
+        peaks = self._peaks
+        while len(peaks) < len(self._all) - 1 and (not peaks or peaks[-1] < timestamp):
+            number = len(peaks)
+            latest = yield from largest_timestamp(self._all[number])
+            if peaks is not self._peaks:
+                return (yield from self.first_with_time(timestamp))
+            if number == len(peaks):
+                peaks.append(max(latest, peaks[-1] if peaks else latest))
+        number = bisect_left(peaks, timestamp)
+        if number < len(peaks):
+            return self._all[number]
+        return self.active if self.active.largest_timestamp() >= timestamp else None
+
     # coming
 
     def add(self, segment: Segment) -> None:
         """Takes the place of one with the same base offset."""
+        self._peaks = []
         number = bisect_left(self._bases, segment.base_offset)
         if number < len(self._bases) and self._bases[number] == segment.base_offset:
             self._all[number] = segment
@@ -105,7 +125,7 @@ class Segments:
             for segment in old:
                 segment.rename("")
             raise
-        self._all, self._bases = [new], [base_offset]
+        self._all, self._bases, self._peaks = [new], [base_offset], []
         self.folder.files.sync_directory_now(self.folder.path)
         self._remove_later(old, now)
 
@@ -120,6 +140,7 @@ class Segments:
 
     def _drop(self, segment: Segment) -> None:
         segment.rename(DELETED)
+        self._peaks = []
         number = self._all.index(segment)
         del self._all[number], self._bases[number]
 

@@ -23,6 +23,7 @@ from ottla.storage.steps import to_the_end
 
 NOW = Now(1_000, 1_800_000_000_000)
 TOPIC_ID = bytes(range(16))
+DEFAULT = LogConfig(segment_index_bytes=4_800)
 SMALL = LogConfig(segment_bytes=2_000, index_interval_bytes=200, segment_index_bytes=480)
 
 
@@ -109,7 +110,7 @@ def records(log: Log) -> list[Record]:
 class Rig:
     """A log directory with the log of t-0."""
 
-    config: LogConfig = field(default_factory=LogConfig)
+    config: LogConfig = DEFAULT
     files: MemoryFiles = field(default_factory=MemoryFiles)
     now: Now = NOW
 

@@ -18,7 +18,7 @@ from ottla.storage.steps import at_once
 from tests.log_rig import NOW, Rig, batch
 
 BASE = 100
-DENSE = LogConfig(index_interval_bytes=0)
+DENSE = LogConfig(index_interval_bytes=0, segment_index_bytes=4_800)
 
 
 def made(rig: Rig, *, state: str = "", base: int = BASE) -> Segment:
@@ -98,7 +98,7 @@ def test_compaction_wants_segments_rolled_in_time() -> None:
 
 
 def test_jitter_is_below_its_bound() -> None:
-    rig = Rig(LogConfig(segment_jitter_ms=50))
+    rig = Rig(LogConfig(segment_jitter_ms=50, segment_index_bytes=24))
     jitters = {made(rig, base=base).jitter_ms for base in range(100)}
     assert min(jitters) >= 0 and max(jitters) < 50 and len(jitters) > 10
 
