@@ -174,11 +174,14 @@ def _path(log_dir: LogDir) -> str:
 
 
 def _read(log_dir: LogDir) -> _Offsets:
+    """Where it cannot be read all logs are dirty from their beginning, which only costs work."""
     path = _path(log_dir)
     try:
         return parse_offsets(path, log_dir.files.read_whole(path))
     except FileNotFoundError:
-        return {}
+        pass
     except CorruptFile as error:
         logger.warning("cleaner.bad_checkpoints error=%s", error)
-        return {}
+    except StorageError as error:
+        log_dir.refused(error)
+    return {}

@@ -12,6 +12,7 @@ from collections.abc import Callable
 from contextlib import suppress
 from itertools import pairwise
 
+from ottla.protocol.errors import KafkaError
 from ottla.storage.batch_reader import Batch, BatchReader
 from ottla.storage.cleanable import LogToClean
 from ottla.storage.cleaned_transactions import CleanedTransactions
@@ -172,12 +173,20 @@ class _Cleaning:
             self.keep_time(group[-1], target)
             del self.sources[: len(group)]
             is_swapping = True
-            self.log.replace_segments([target], group, self.clock())
+            self.swap(group, target)
         finally:
-            # Where a swap fails, the next start has to see how far it came.
             if not is_swapping:
                 with suppress(StorageError):
                     target.remove_files()
+
+    def swap(self, group: list[Segment], target: Segment) -> None:
+        try:
+            self.log.replace_segments([target], group, self.clock())
+        except KafkaError as error:
+            # Only the next start can tell how far it came, and go on from there.
+            path = target.file_path(LOG)
+            self.log.folder.log_dir.fail(f"{path}: cannot be swapped in: {error}")
+            raise
 
     def keep_time(self, source: Segment, target: Segment) -> None:
         """Retention goes by the file's own time where no record has one."""

@@ -20,6 +20,7 @@ from ottla.storage.errors import CorruptFile
 from ottla.storage.long_work import work_now, work_on
 from ottla.storage.memory_disk import Crash
 from ottla.storage.memory_files import MemoryFiles
+from ottla.storage.memory_operations import Fault
 from ottla.storage.offset_map import OffsetMap
 from ottla.storage.steps import at_once
 from tests.cleaning_rig import ABORT, COMMIT, COMPACTED, RETENTION_MS, CleaningRig, kept
@@ -486,3 +487,30 @@ def _recovered(disk: MemoryFiles, rig: CleaningRig, end: int) -> list[object]:
         for position, header in iterate_batches(data := segment.file.read(0, segment.size)):
             check_crc(data, position, header)
     return list(kept(log))
+
+
+# --- faults -------------------------------------------------------------------------------
+
+FAULTS = (Fault.EIO, Fault.ENOSPC, Fault.SHORT_WRITE, Fault.EMFILE)
+
+
+@pytest.mark.parametrize("fault", FAULTS)
+def test_whatever_operation_fails_no_last_record_of_a_key_is_lost(fault: Fault) -> None:
+    first = _history()
+    before = first.kept
+    start = first.files.operation_count
+    assert first.clean() is not None
+    count = first.files.operation_count - start
+    last = {(offset, key, value) for offset, key, value in before if key != "t"}
+    last = {max(each for each in last if each[1] == key) for key in {each[1] for each in last}}
+    for number in range(count):
+        rig = _history()
+        end = rig.log.log_end_offset
+        rig.files.fail(rig.files.operation_count + number, fault)
+        rig.clean()
+        if rig.rig.log_dir.failure is None:
+            assert last <= set(rig.kept)
+            for _ in range(3):
+                rig.clean()
+            assert last <= set(rig.kept)
+        assert last <= set(_recovered(rig.files, rig, end)) <= set(before)
