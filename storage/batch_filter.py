@@ -66,7 +66,12 @@ class RecordScanner:
                 size = data[at]
                 at += 1
                 if size > 127:
-                    size, at = finish_uvarint(data, at)
+                    more = data[at]
+                    if more > 127:
+                        size, at = finish_uvarint(data, at)
+                    else:
+                        size += (more << 7) - 128
+                        at += 1
                 end = at + (size >> 1)
                 if size & 1 or end > length:
                     raise ProtocolError("size is negative or above what is left")
@@ -86,19 +91,14 @@ class RecordScanner:
                 if not size & 1:
                     key = data[at : at + (size >> 1)]
                     at += size >> 1
-                size = data[at]
-                at += 1
-                if size > 127:
-                    size, at = finish_uvarint(data, at)
-                if not size & 1:
-                    at += size >> 1
                 if at >= end:
                     raise ProtocolError("is longer than its size")
                 records.append(
                     (
                         base_offset + ((offset >> 1) ^ -(offset & 1)),
                         key,
-                        not size & 1,
+                        # The sign of its size: what it and the headers are, nobody asks here.
+                        not data[at] & 1,
                         (time >> 1) ^ -(time & 1),
                         start,
                         end,
