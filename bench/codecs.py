@@ -13,7 +13,7 @@ from bench.codecs_by_hand import BY_HAND, READ_VIEWS
 from bench.measure import calls
 from bench.samples import SAMPLES
 from bench.tables import Cell, Goal, Table
-from ottla.protocol.schema import decode, encode
+from ottla.protocol.schema import decode, encode, reader, writer
 
 OURS, HAND, KAFKA_PYTHON = "ottla", "by hand", "kafka-python"
 
@@ -65,7 +65,7 @@ def readers(cls: type[Any], version: int, data: bytes | memoryview) -> dict[str,
     if by_hand(data) != decode(cls, version, data):
         raise AssertionError(f"{cls.__name__} v{version} is read otherwise by hand")
     found: dict[str, tuple[Any, ...]] = {
-        OURS: (decode, cls, version, data),
+        OURS: (reader(cls, version), data),
         HAND: (by_hand, data),
     }
     if theirs := KAFKA_PYTHON_TYPES.get(cls.__name__):
@@ -77,13 +77,14 @@ def writers(message: Any, version: int, data: bytes) -> dict[str, tuple[Any, ...
     cls = type(message)
     by_hand = BY_HAND[cls, version].write
     found: dict[str, tuple[Any, ...]] = {
-        OURS: (encode, message, version),
+        OURS: (writer(cls, version), message),
         HAND: (by_hand, message),
     }
     if theirs := KAFKA_PYTHON_TYPES.get(cls.__name__):
         found[KAFKA_PYTHON] = (theirs.decode(data, version).encode,)
     for name, (function, *arguments) in found.items():
-        if function(*arguments) != data:
+        written = function(*arguments)
+        if (b"".join(written) if isinstance(written, list) else written) != data:
             raise AssertionError(f"{cls.__name__} v{version} is written otherwise by {name}")
     return found
 

@@ -12,7 +12,8 @@ from dataclasses import dataclass
 from struct import Struct
 
 from ottla.protocol.apis import APIS, Api
-from ottla.protocol.decoder import decode_as_java, skip_tags
+from ottla.protocol.decoder import skip_tags
+from ottla.protocol.exact import decode_as_java
 from ottla.protocol.schema import TYPE_CHECKING, encode_chunks
 from ottla.protocol.wire import Buffer, ProtocolError
 
@@ -161,11 +162,10 @@ def _skip_header_tags(frame: Buffer, pos: int) -> int:
 
 def encode_response(api: Api, version: int, correlation_id: int, response: Any) -> list[Buffer]:
     """The frame of one response, in pieces to be sent in order."""
-    size = 8 + api.response_header_version(version)
-    out = bytearray(size)
-    chunks = encode_chunks(response, version, out)
-    total = sum(map(len, chunks))
-    _RESPONSE_HEADER.pack_into(out, 0, total - 4, correlation_id)
+    chunks = encode_chunks(response, version)
+    tags = b"\0" if api.response_header_version(version) else b""
+    size = 4 + len(tags) + sum(map(len, chunks))
+    chunks[0] = b"".join((_RESPONSE_HEADER.pack(size, correlation_id), tags, chunks[0]))
     return chunks
 
 
@@ -175,13 +175,12 @@ def encode_request(
     """The frame of one request, in pieces to be sent in order."""
     raw = b"" if client_id is None else client_id.encode("utf-8", "replace")
     length = -1 if client_id is None else len(raw)
-    out = bytearray(4)
-    out += _REQUEST_HEADER.pack(api.key, version, correlation_id, length)
-    out += raw
+    header = _REQUEST_HEADER.pack(api.key, version, correlation_id, length) + raw
     if api.is_flexible(version):
-        out.append(0)
-    chunks = encode_chunks(request, version, out)
-    _SIZE.pack_into(out, 0, sum(map(len, chunks)) - 4)
+        header += b"\0"
+    chunks = encode_chunks(request, version)
+    size = len(header) + sum(map(len, chunks))
+    chunks[0] = b"".join((_SIZE.pack(size), header, chunks[0]))
     return chunks
 
 

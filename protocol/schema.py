@@ -127,6 +127,19 @@ def since(
     )
 
 
+class _Codecs(dict[int, "Any"]):
+    """Readers or writers of one message by version, compiled when first asked for."""
+
+    __slots__ = ("compile",)
+
+    def __init__(self, compile: Callable[[int], Any]) -> None:
+        self.compile = compile
+
+    def __missing__(self, version: int) -> Any:
+        made = self[version] = self.compile(version)
+        return made
+
+
 @dataclass(slots=True, eq=False)
 class Schema:
     """What is known of a message or part, and the codecs compiled so far."""
@@ -136,9 +149,8 @@ class Schema:
     key: int | None = None
     versions: tuple[int, int] = (0, 32767)
     flexible: int | None = None
-    # By version: the fast reader of bytes, that of a memoryview, and the one that explains.
+    # By version: what decode and encode call, and the flavours behind it (see decoder.py).
     readers: dict[int, Reader] = dataclass_field(default_factory=dict)
-    view_readers: dict[int, Reader] = dataclass_field(default_factory=dict)
     exact_readers: dict[int, tuple[Reader, Source]] = dataclass_field(default_factory=dict)
     writers: dict[int, Writer] = dataclass_field(default_factory=dict)
     exact_writers: dict[int, tuple[Writer, Source]] = dataclass_field(default_factory=dict)
@@ -195,6 +207,12 @@ def message(
         schema.key = key
         schema.versions = versions
         schema.flexible = flexible
+        schema.readers = _Codecs(lambda version: _compile_reader(schema, version))
+        schema.writers = _Codecs(lambda version: _compile_writer(schema, version))
+        # On the class as well, where decode and encode find them with one look less.
+        codecs: Any = made
+        codecs.__readers__ = schema.readers
+        codecs.__writers__ = schema.writers
         return made
 
     return declare
@@ -285,32 +303,50 @@ def check_version(schema: Schema, version: int) -> None:
         raise ProtocolError(f"version {version} is not one of {first}-{last}", schema.name)
 
 
+def _compile_reader(schema: Schema, version: int) -> Reader:
+    from ottla.protocol.decoder import reader_of
+
+    return reader_of(schema, version)
+
+
+def _compile_writer(schema: Schema, version: int) -> Writer:
+    from ottla.protocol.encoder import writer_of
+
+    return writer_of(schema, version)
+
+
 def decode(cls: type[T], version: int, data: Buffer) -> T:
     """Read one message. Bytes after its end are ignored, as Kafka ignores them."""
-    return decode_prefix(cls, version, data)[0]
+    return cls.__readers__[version](data)  # type: ignore[attr-defined,no-any-return]
 
 
 def decode_prefix(cls: type[T], version: int, data: Buffer) -> tuple[T, int]:
-    """Read one message and say how many bytes it took."""
-    from ottla.protocol.decoder import read
+    """Read one message and say how many bytes it took. For tools: it is the slower way."""
+    from ottla.protocol.decoder import read_exact
 
-    return read(schema_of(cls), version, data)
+    return read_exact(schema_of(cls), version, data)
 
 
-def encode(message: Any, version: int) -> bytes | bytearray:
+def reader(cls: type[T], version: int) -> Callable[[Buffer], T]:
+    """What `decode` calls, for whoever reads many messages of one version."""
+    return schema_of(cls).readers[version]
+
+
+def writer(cls: type[T], version: int) -> Callable[[T], bytes | list[Buffer]]:
+    """What `encode` calls; a message that may hold record batches is written as chunks."""
+    return schema_of(cls).writers[version]
+
+
+def encode(message: Any, version: int) -> bytes:
     """The bytes of one message, in one piece."""
-    chunks = encode_chunks(message, version, bytearray())
-    return b"".join(chunks) if len(chunks) > 1 else chunks[0]  # type: ignore[return-value]
+    found: bytes | list[Buffer] = message.__writers__[version](message)
+    return found if isinstance(found, bytes) else b"".join(found)
 
 
-def encode_chunks(message: Any, version: int, out: bytearray) -> list[Buffer]:
-    """Append one message to `out`; large records stay where they are, in chunks of their own.
-
-    The answer is what to send, in order; `out` is its first chunk.
-    """
-    from ottla.protocol.encoder import write
-
-    return write(schema_of(type(message)), message, version, out)
+def encode_chunks(message: Any, version: int) -> list[Buffer]:
+    """The bytes of one message; large records are not copied, but stay chunks of their own."""
+    found: bytes | list[Buffer] = message.__writers__[version](message)
+    return [found] if isinstance(found, bytes) else found
 
 
 def generated_source(cls: type, version: int) -> str:

@@ -41,7 +41,7 @@ class Source:
         self.names: dict[str, Any] = {}
         self.path: list[str] = []
         self._depth = 1
-        self._variables = 0
+        self.variables: list[str] = []
 
     def line(self, text: str) -> None:
         self.lines.append("    " * self._depth + text)
@@ -62,8 +62,9 @@ class Source:
         self.path.pop()
 
     def variable(self, prefix: str) -> str:
-        self._variables += 1
-        return f"{prefix}{self._variables}"
+        name = f"{prefix}{len(self.variables) + 1}"
+        self.variables.append(name)
+        return name
 
     def name_for(self, prefix: str, value: Any) -> str:
         """A name under which the function finds `value`; one value has one name."""

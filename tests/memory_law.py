@@ -1,12 +1,14 @@
 """What reading a message costs, and the law: 16 bytes for each byte received, and 1 MiB."""
 
 import tracemalloc
+from collections.abc import Callable
 from dataclasses import dataclass
 from time import process_time
 from typing import Any
 
 from ottla.protocol import memory
-from ottla.protocol.schema import decode_prefix
+from ottla.protocol.decoder import FAST_MAX
+from ottla.protocol.schema import Schema, reader, schema_of
 from ottla.protocol.wire import Buffer, ProtocolError
 
 BYTES_PER_BYTE = 16
@@ -34,25 +36,33 @@ class Cost:
         )
 
 
-def attempt(cls: type[Any], version: int, data: Buffer) -> str:
+def attempt(read: Callable[[Buffer], Any], data: Buffer) -> str:
     """Read, and drop what was read; the refusal, or nothing."""
     try:
-        decode_prefix(cls, version, data)
+        read(data)
     except ProtocolError as error:
         return str(error)
     return ""
 
 
-def cost_of(cls: type[Any], version: int, data: Buffer) -> Cost:
+def cost_of(
+    cls: type[Any],
+    version: int,
+    data: Buffer,
+    reader_of: Callable[[Schema, int], Callable[[Buffer], Any]] | None = None,
+) -> Cost:
     """The peak of memory; the time of another call, for looking at memory takes time."""
-    attempt(cls, version, data[:1])  # compiles the readers
+    read = reader_of(schema_of(cls), version) if reader_of else reader(cls, version)
+    attempt(read, data[:0])  # compiles the exact reader
+    if len(data) > FAST_MAX:
+        attempt(read, bytes(FAST_MAX + 1))  # and the one for what is large
     tracemalloc.start()
     try:
         before = tracemalloc.get_traced_memory()[0]
-        refusal = attempt(cls, version, data)
+        refusal = attempt(read, data)
         peak = tracemalloc.get_traced_memory()[1] - before
     finally:
         tracemalloc.stop()
     start = process_time()
-    attempt(cls, version, data)
+    attempt(read, data)
     return Cost(len(data), peak, process_time() - start, refusal)

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from ottla.protocol import decoder
-from ottla.protocol.decoder import decode_as_java
+from ottla.protocol.exact import decode_as_java
 from ottla.protocol.messages.consumer_group_records import ConsumerGroupMemberMetadataValue
 from ottla.protocol.messages.fetch import FetchRequest, FetchResponse
 from ottla.protocol.messages.headers import RequestHeader
@@ -28,12 +28,12 @@ from tests.dense_wire import uvarint
 def read(cls: type[Any], version: int, text: str) -> Any:
     """Read with all readers, from all kinds of buffer; they must agree, and take every byte."""
     raw = bytes.fromhex(text)
-    found = decode_prefix(cls, version, raw)
-    for data in (memoryview(raw), bytearray(raw)):
-        assert decode_prefix(cls, version, data) == found
-    assert decoder._read_exact(schema_of(cls), version, raw) == found
-    assert found[1] == len(raw)
-    return found[0]
+    found, size = decode_prefix(cls, version, raw)
+    for data in (raw, memoryview(raw), bytearray(raw)):
+        assert decode(cls, version, data) == found
+    assert decoder.large_reader_of(schema_of(cls), version)(raw) == found
+    assert size == len(raw)
+    return found
 
 
 def refusal(cls: type[Any], version: int, text: str) -> str:

@@ -10,12 +10,12 @@ from typing import Any
 
 import pytest
 
-from ottla.protocol import memory
+from ottla.protocol import decoder, memory
 from ottla.protocol.messages.fetch import FetchRequest
 from ottla.protocol.messages.metadata import MetadataRequest
 from ottla.protocol.messages.offsets import OffsetFetchRequest
 from ottla.protocol.messages.produce import ProduceRequest
-from ottla.protocol.schema import Schema
+from ottla.protocol.schema import Schema, reader
 from tests.dense_wire import Path, array_paths, blown_up, random_style, uvarint
 from tests.large_requests import MUST_PASS, Make
 from tests.memory_law import attempt, cost_of
@@ -32,11 +32,11 @@ def shapes(name: str) -> Iterator[tuple[int, str, bytes]]:
             yield version, *shape(schema, version, path)
 
 
-def shape(schema: Schema, version: int, path: Path) -> tuple[str, bytes]:
+def shape(schema: Schema, version: int, path: Path, size: int = SHAPE_BYTES) -> tuple[str, bytes]:
     steps = ".".join(field.name for field in path)
     style = random_style(Random(f"{schema.name} {version} {steps}"))
     one, two = (len(blown_up(schema, version, path, count, style)) for count in (1, 2))
-    count = max(2, SHAPE_BYTES // (two - one))
+    count = max(2, size // (two - one))
     return f"{steps} v{version} {style}", blown_up(schema, version, path, count, style)
 
 
@@ -44,9 +44,21 @@ def shape(schema: Schema, version: int, path: Path) -> tuple[str, bytes]:
 def test_no_array_of_any_message_breaks_the_law(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     # Without the 1 MiB that is free small inputs show what large ones would.
     monkeypatch.setattr(memory, "FREE_BYTES", 0)
+    schema = schema_named(name)
     for version, what, data in shapes(name):
-        cost = cost_of(schema_named(name).cls, version, memoryview(data))
+        cost = cost_of(schema.cls, version, memoryview(data), decoder.large_reader_of)
         assert cost.within_law, f"{what}: {cost}"
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_no_small_message_breaks_the_law(name: str) -> None:
+    schema = schema_named(name)
+    largest = decoder.FAST_WITH_RECORDS_MAX if schema.has_records else decoder.FAST_MAX
+    version = schema.versions[1]
+    for path in array_paths(schema, version):
+        what, data = shape(schema, version, path, largest * 9 // 10)
+        cost = cost_of(schema.cls, version, data)
+        assert cost.size <= largest and cost.within_law, f"{what}: {cost}"
 
 
 def test_shapes_are_valid_where_memory_suffices(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -54,7 +66,7 @@ def test_shapes_are_valid_where_memory_suffices(monkeypatch: pytest.MonkeyPatch)
     monkeypatch.setattr(memory, "FREE_BYTES", 1 << 30)
     for name in NAMES:
         for version, what, data in shapes(name):
-            assert attempt(schema_named(name).cls, version, data) == "", what
+            assert attempt(reader(schema_named(name).cls, version), data) == "", what
 
 
 # --- what must pass -------------------------------------------------------------------------
@@ -70,7 +82,7 @@ def test_large_requests_that_clients_do_send_pass(
 ) -> None:
     """`make fuzz` looks at the memory of all of it; here the dearest are looked at by a tenth."""
     cls = schema_named(name).cls
-    assert attempt(cls, version, memoryview(make(version, count))) == ""
+    assert attempt(reader(cls, version), memoryview(make(version, count))) == ""
     if "partition" in what:
         monkeypatch.setattr(memory, "FREE_BYTES", memory.FREE_BYTES // 10)
         count //= 10
