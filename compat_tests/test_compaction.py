@@ -18,16 +18,23 @@ import pytest
 
 from compat_tests.histories import History, Round, kafka_config
 from compat_tests.oracle import Oracle
-from ottla.protocol.records import decode_records, iterate_batches, uncompressed_records
+from ottla.protocol.records import (
+    ControlRecordType,
+    decode_records,
+    iterate_batches,
+    uncompressed_records,
+)
 from ottla.storage.cleanable import log_to_clean
 from ottla.storage.clock import Now
 from ottla.storage.compaction import clean
+from ottla.storage.config import LogConfig
 from ottla.storage.log import Log
 from ottla.storage.long_work import work_now
 from ottla.storage.offset_map import OffsetMap
 from ottla.storage.retention import delete_old_segments
 from ottla.storage.steps import at_once
-from tests.log_rig import Rig
+from tests.cleaning_rig import CleaningRig, kept
+from tests.log_rig import NOW, Rig
 
 SEEDS = range(60)
 _COMPARED = re.compile(r"[0-9]{20}\.(log|index|timeindex|txnindex|snapshot)")
@@ -101,30 +108,54 @@ def _kafka_misses_keys(log: Log, round_: Round, checkpoint: int | None) -> bool:
 
 
 def _kafka(history: History, oracle: Oracle, directory: Path) -> list[dict[str, Any]]:
+    return _asked(
+        history.rig,
+        history.config,
+        oracle,
+        directory,
+        history.rounds,
+        start=history.log_start,
+        end=history.log_end,
+        map_slots=history.map_slots,
+    )
+
+
+def _asked(
+    rig: Rig,
+    config: LogConfig,
+    oracle: Oracle,
+    directory: Path,
+    rounds: list[Round],
+    *,
+    start: int = 0,
+    end: int,
+    map_slots: int,
+) -> list[dict[str, Any]]:
+    """What Kafka does with a copy of the folder."""
     folder = directory / "t-0"
     folder.mkdir()
-    for name in history.rig.names():
-        path, copy = history.rig.path(name), folder / name
-        copy.write_bytes(history.rig.files.read_whole(path))
+    wall_ms = rounds[0].wall_ms
+    for name in rig.names():
+        path, copy = rig.path(name), folder / name
+        copy.write_bytes(rig.files.read_whole(path))
         # By which retention goes where a segment has no records.
-        history.rig.files.set_mtime_ms(path, history.now_ms)
-        os.utime(copy, ns=(history.now_ms * 1_000_000,) * 2)
+        rig.files.set_mtime_ms(path, wall_ms)
+        os.utime(copy, ns=(wall_ms * 1_000_000,) * 2)
     answer = oracle.ask(
         "clean",
         folder=str(folder),
-        config=kafka_config(history.config),
-        wall_ms=history.now_ms,
-        log_start=history.log_start,
-        log_end=history.log_end,
-        map_slots=history.map_slots,
+        config=kafka_config(config),
+        wall_ms=wall_ms,
+        log_start=start,
+        log_end=end,
+        map_slots=map_slots,
         rounds=[
-            {"high_watermark": each.high_watermark, "wall_ms": each.wall_ms}
-            for each in history.rounds
+            {"high_watermark": each.high_watermark, "wall_ms": each.wall_ms} for each in rounds
         ],
     )
     assert "rounds" in answer, answer
-    rounds: list[dict[str, Any]] = answer["rounds"]
-    return rounds
+    done: list[dict[str, Any]] = answer["rounds"]
+    return done
 
 
 def _comparable(files: Files, active: int, is_compressed: bool) -> dict[str, object]:
@@ -155,3 +186,27 @@ def _batches(data: bytes) -> list[object]:
         found.append(header._replace(batch_length=0, crc=0))
         found.append(list(decode_records(records, header)))
     return found
+
+
+def test_kafka_misses_keys_behind_an_aborted_transaction(oracle: Oracle, tmp_path: Path) -> None:
+    """The reason for `_kafka_misses_keys`: should this fail one day, that one can go."""
+    rig = CleaningRig(index_interval_bytes=1)
+    rig.append(("old", "1"))
+    rig.append(("x", "never"), producer=7, transactional=True)
+    rig.end(7, ControlRecordType.ABORT)
+    for number in range(4):
+        rig.append((f"k{number}", "1"))
+    rig.append(("old", "2"), producer=7, sequence=1, transactional=True)
+    rig.end(7, ControlRecordType.COMMIT)
+    rig.append(("last", "1"))
+    end = rig.closed().log.log_end_offset
+    rig.log.close()
+    # The map is full behind "k2"; the second round begins in the midst of the segment.
+    rounds = [Round(end, NOW.wall_ms)] * 2
+    theirs = _asked(rig.rig, rig.config, oracle, tmp_path, rounds, end=end, map_slots=4)
+    log = Rig(rig.config, rig.files).open(recovery_point=end, clean=True)
+    for round_, checkpoint in zip(rounds, (None, theirs[0]["end"]), strict=True):
+        assert _our_round(log, round_, checkpoint, map_slots=4)["end"] in (6, end)
+    assert [value for _, key, value in kept(log) if key == "old"] == ["2"]
+    left = bytes.fromhex(theirs[1]["files"]["00000000000000000000.log"])
+    assert b"\x06old\x021" in left and b"\x06old\x022" in left
