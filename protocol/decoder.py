@@ -14,6 +14,15 @@ from struct import Struct, iter_unpack, unpack_from
 from struct import error as StructError
 
 from ottla.protocol import memory
+from ottla.protocol.reading import (
+    charge,
+    charge_tags,
+    read_length,
+    read_string_length,
+    read_tag_count,
+    skip_tag,
+    skip_tags,
+)
 from ottla.protocol.schema import (
     ABSENT,
     EMPTY,
@@ -34,7 +43,6 @@ if TYPE_CHECKING:
     Reader = Callable[[Buffer], Any]
 
 FAST, LARGE, EXACT = "fast", "large", "exact"
-STRING_SIZE_MAX = 32767
 
 # In a message of up to this size no count can be dangerous, but for the densest of arrays. What has
 # records is copied only where it is smaller still; a view of records is a larger object, too.
@@ -85,60 +93,6 @@ def read_exact(schema: Schema, version: int, buf: Buffer) -> tuple[Any, int]:
 def _path(schema: Schema, made: Source, exception: Exception) -> str:
     inner = failed_at(made, exception)
     return f"{schema.name}.{inner}" if inner else schema.name
-
-
-def _read_length(buf: Buffer, pos: int) -> tuple[int, int]:
-    """A compact length of two bytes or more; what is odd about it is the exact reader's matter."""
-    value, pos = read_uvarint(buf, pos)
-    if not 0 < value <= 0x7FFF_FFFF:
-        raise ProtocolError("an odd length")
-    return value, pos
-
-
-def _read_string_length(buf: Buffer, pos: int) -> tuple[int, int]:
-    value, pos = _read_length(buf, pos)
-    if value > STRING_SIZE_MAX + 1:
-        raise ProtocolError("a long string")
-    return value, pos
-
-
-def _skip_tag(buf: Buffer, pos: int, end: int) -> int:
-    """Skip the size and the bytes of an unknown tagged field."""
-    size, pos = read_uvarint(buf, pos)
-    if size > end - pos:
-        raise ProtocolError(f"{size} bytes announced, {end - pos} left")
-    return pos + size
-
-
-def skip_tags(count: int, buf: Buffer, pos: int, end: int, left: int) -> tuple[int, int]:
-    """Skip all tagged fields of a struct that knows none; their count stands before `pos`."""
-    if count > 127:
-        count, pos = _read_tag_count(buf, pos - 1)
-    left = _charge_tags(count, left)
-    for _ in range(count):
-        _, pos = read_uvarint(buf, pos)
-        pos = _skip_tag(buf, pos, end)
-    return pos, left
-
-
-def _charge_tags(count: int, left: int) -> int:
-    """Charge tagged fields that are not kept: unknown ones, and those that come again."""
-    left -= count * memory.UNKNOWN_TAG_BYTES
-    if left < 0:
-        raise ProtocolError(f"{count} unknown tagged fields are too many")
-    return left
-
-
-def _charge(cost: int, left: int) -> int:
-    if left < cost:
-        raise ProtocolError("this would take too much memory")
-    return left - cost
-
-
-def _read_tag_count(buf: Buffer, pos: int) -> tuple[int, int]:
-    count, pos = read_uvarint(buf, pos)
-    # Kafka counts with 32 bits: a count with the top bit set is negative, so there are none.
-    return (count if count <= 0x7FFF_FFFF else 0), pos
 
 
 class _Compiler:
@@ -339,9 +293,9 @@ class _Compiler:
         compact = self.flexible and field.compact
         size = self.source.variable("n")
         if compact and self.exact:
-            from ottla.protocol.exact import read_length
+            from ottla.protocol import exact
 
-            self.source.line(f"{size}, pos = {self.use(read_length)}(buf, pos)")
+            self.source.line(f"{size}, pos = {self.use(exact.read_length)}(buf, pos)")
         else:
             self.fixed("B" if compact else "h" if is_string else "i", size)
             self.flush()
@@ -369,7 +323,7 @@ class _Compiler:
         """
         line = self.source.line
         if not field.nullable_in(self.version):
-            reader = self.use(_read_string_length if field.kind == "String" else _read_length)
+            reader = self.use(read_string_length if field.kind == "String" else read_length)
             long = f"{size}, pos = {reader}(buf, {self.here(-1)}){self.unsettled()}"
             line(f"if not 0 < {size} < 128: {long}")
             self.content(field, target, size, further=-1)
@@ -386,7 +340,7 @@ class _Compiler:
         """A compact length whose first byte says that there is more: mostly one byte more."""
         line, more = self.source.line, self.source.variable("more")
         is_string = field.kind == "String" and not field.array
-        reader = self.use(_read_string_length if is_string else _read_length)
+        reader = self.use(read_string_length if is_string else read_length)
         with self.source.block(f"if {size} > 127:"):
             line(f"{more} = buf[{self.here()}]")
             line(f"if {more} < 128: {size} += ({more} << 7) - 128; pos += 1")
@@ -468,9 +422,9 @@ class _Compiler:
             self.fixed("i", count)
             self.flush()
         elif self.exact:
-            from ottla.protocol.exact import read_length
+            from ottla.protocol import exact
 
-            line(f"{count}, pos = {self.use(read_length)}(buf, pos)")
+            line(f"{count}, pos = {self.use(exact.read_length)}(buf, pos)")
         else:
             self.fixed("B", count)
             self.flush()
@@ -569,9 +523,9 @@ class _Compiler:
     def known_tags(self, schema: Schema, tagged: list[Field], target: str, count: str) -> None:
         line = self.source.line
         tag, size = self.source.variable("tag"), self.source.variable("size")
-        counter = self.use(_read_tag_count)
+        counter = self.use(read_tag_count)
         line(f"if {count} > 127: {count}, pos = {counter}(buf, pos - 1)")
-        extra, charge = f"{count} - {len(tagged)}", self.use(_charge_tags)
+        extra, charge = f"{count} - {len(tagged)}", self.use(charge_tags)
         line(f"if {count} > {len(tagged)}: left = {charge}({extra}, left)")
         loose = self.loose
         with self.source.block(f"for _ in range({count}):"):
@@ -583,7 +537,7 @@ class _Compiler:
                     loose |= self.loose
                 word = "elif"
             with self.source.block("else:"):
-                line(f"pos = {self.use(_skip_tag)}(buf, pos, end)")
+                line(f"pos = {self.use(skip_tag)}(buf, pos, end)")
         self.loose = loose
 
     def tagged(self, schema: Schema, field: Field, target: str, size: str) -> None:
@@ -596,7 +550,7 @@ class _Compiler:
             line(f"{size}, pos = {self.use(read_uvarint)}(buf, pos)")
             cost = memory.tagged_bytes(schema, field, self.version, exact=self.exact)
             if cost:
-                line(f"left = {self.use(_charge)}({cost}, left)")
+                line(f"left = {self.use(charge)}({cost}, left)")
             if field.kind not in PRIMITIVES and not field.array:
                 self.tagged_struct(schema, field, f"{target}.{field.name}")
             else:

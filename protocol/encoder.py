@@ -12,6 +12,7 @@ from __future__ import annotations
 from struct import Struct, pack
 from struct import error as StructError
 
+from ottla.protocol.reading import STRING_SIZE_MAX
 from ottla.protocol.schema import (
     ABSENT,
     EMPTY,
@@ -34,7 +35,6 @@ if TYPE_CHECKING:
 
 # Records from this size on are sent from where they are.
 UNCOPIED_MIN = 4096
-STRING_SIZE_MAX = 32767
 
 # What a value of a wrong type may cause; a string that is no UTF-8 is a ValueError, too.
 _FAILURES = (

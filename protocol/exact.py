@@ -8,9 +8,8 @@ from __future__ import annotations
 import re
 
 from ottla.protocol import memory
+from ottla.protocol.reading import STRING_SIZE_MAX
 from ottla.protocol.wire import Buffer, ProtocolError, read_uvarint
-
-STRING_SIZE_MAX = 32767
 
 
 def read_length(buf: Buffer, pos: int) -> tuple[int, int]:

@@ -12,8 +12,8 @@ from dataclasses import dataclass
 from struct import Struct
 
 from ottla.protocol.apis import APIS, Api
-from ottla.protocol.decoder import skip_tags
 from ottla.protocol.exact import decode_as_java
+from ottla.protocol.reading import skip_tags
 from ottla.protocol.schema import TYPE_CHECKING, encode_chunks
 from ottla.protocol.wire import Buffer, ProtocolError
 
