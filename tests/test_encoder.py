@@ -395,6 +395,10 @@ def test_a_value_of_a_wrong_type_is_a_protocol_error_at_worst(name: str) -> None
                 assert error.path.startswith(name)
 
 
+# A value of no type that a field may have; of any for mypy.
+WRONG: Any = object()
+
+
 PATHS = [  # a message that cannot be written, and where that is seen
     (produced(b"a", 5), 9, "ProduceRequest.topic_data[0].partition_data[1].records"),
     (produced([300] * 5000), 9, "ProduceRequest.topic_data[0].partition_data[0].records"),
@@ -405,22 +409,22 @@ PATHS = [  # a message that cannot be written, and where that is seen
         7,
         "OffsetFetchRequest.topics[0].partition_indexes[1]",
     ),
-    (SaslAuthenticateRequest(auth_bytes=None), 2, "SaslAuthenticateRequest.auth_bytes"),  # type: ignore[arg-type]
+    (SaslAuthenticateRequest(auth_bytes=WRONG), 2, "SaslAuthenticateRequest.auth_bytes"),
     (
-        FetchRequest(replica_state=5, max_wait_ms=0, min_bytes=0, topics=[]),  # type: ignore[arg-type]
+        FetchRequest(replica_state=WRONG, max_wait_ms=0, min_bytes=0, topics=[]),
         15,
         "FetchRequest.replica_state.replica_id",
     ),
     (
         AlterClientQuotasRequest(
-            entries=[EntryData(entity=[], ops=[OpData(key="k", value="1", remove=False)])],  # type: ignore[arg-type]
+            entries=[EntryData(entity=[], ops=[OpData(key="k", value=WRONG, remove=False)])],
             validate_only=False,
         ),
         0,
         "AlterClientQuotasRequest.entries[0].ops[0].value",
     ),
     (
-        DescribeTopicPartitionsRequest(topics=None, response_partition_limit=1, cursor=None),  # type: ignore[arg-type]
+        DescribeTopicPartitionsRequest(topics=WRONG, response_partition_limit=1, cursor=None),
         0,
         "DescribeTopicPartitionsRequest.topics",
     ),
