@@ -396,7 +396,7 @@ def test_a_value_of_a_wrong_type_is_a_protocol_error_at_worst(name: str) -> None
 
 
 # A value of no type that a field may have; of any for mypy.
-WRONG: Any = object()
+MISFIT: Any = object()
 
 
 PATHS = [  # a message that cannot be written, and where that is seen
@@ -409,22 +409,22 @@ PATHS = [  # a message that cannot be written, and where that is seen
         7,
         "OffsetFetchRequest.topics[0].partition_indexes[1]",
     ),
-    (SaslAuthenticateRequest(auth_bytes=WRONG), 2, "SaslAuthenticateRequest.auth_bytes"),
+    (SaslAuthenticateRequest(auth_bytes=MISFIT), 2, "SaslAuthenticateRequest.auth_bytes"),
     (
-        FetchRequest(replica_state=WRONG, max_wait_ms=0, min_bytes=0, topics=[]),
+        FetchRequest(replica_state=MISFIT, max_wait_ms=0, min_bytes=0, topics=[]),
         15,
         "FetchRequest.replica_state.replica_id",
     ),
     (
         AlterClientQuotasRequest(
-            entries=[EntryData(entity=[], ops=[OpData(key="k", value=WRONG, remove=False)])],
+            entries=[EntryData(entity=[], ops=[OpData(key="k", value=MISFIT, remove=False)])],
             validate_only=False,
         ),
         0,
         "AlterClientQuotasRequest.entries[0].ops[0].value",
     ),
     (
-        DescribeTopicPartitionsRequest(topics=WRONG, response_partition_limit=1, cursor=None),
+        DescribeTopicPartitionsRequest(topics=MISFIT, response_partition_limit=1, cursor=None),
         0,
         "DescribeTopicPartitionsRequest.topics",
     ),
