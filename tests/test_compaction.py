@@ -272,6 +272,19 @@ def test_a_marker_goes_after_its_records_and_a_delay_of_its_own(type_: object) -
     assert rig.controls == [3]
 
 
+def test_the_last_marker_of_a_producer_stays_for_its_epoch() -> None:
+    rig = CleaningRig()
+    rig.append(("a", "1"), producer=7, transactional=True)
+    rig.end(7, COMMIT, epoch=1)
+    rig.append(("a", "2"))
+    for _ in range(4):
+        rig.closed().later(RETENTION_MS).clean()
+        rig.append(("z", "1"))
+    marker = rig.headers[0]
+    assert (marker.base_offset, marker.record_count, marker.producer_epoch) == (1, 0, 1)
+    assert marker.is_control and not marker.has_delete_horizon
+
+
 def test_the_transaction_index_holds_what_is_still_there() -> None:
     rig = CleaningRig()
     rig.append(("a", "never"), producer=7, transactional=True)
