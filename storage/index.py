@@ -35,13 +35,13 @@ class Index:
     SPARE = 0
 
     __slots__ = (
-        "_changed",
         "_file",
         "_head",
         "_segment",
         "_tail",
         "_written",
         "count_max",
+        "is_changed",
         "room",
     )
 
@@ -52,7 +52,8 @@ class Index:
         # Entries in the file; -1 while nobody has looked.
         self._written = 0 if is_new else -1
         self._head: bytearray | None = bytearray() if is_new else None
-        self._changed = False
+        self.is_changed = False
+        """The file is not as the disk has it."""
         self.count_max = segment.folder.config.segment_index_bytes // self.ENTRY_SIZE
         self.room = self.count_max - self.SPARE
         """How many entries may still be added, once the index is loaded."""
@@ -74,6 +75,7 @@ class Index:
             data = (yield Read(file, 0, size)) if size else b""
             # Somebody else may have been faster while this one waited.
             head = self._set_head(data) if self._head is None else self._head
+            self._let_go()
         if head:
             self._segment.folder.log_dir.indexes.hold(self, len(head))
         return head
@@ -102,9 +104,6 @@ class Index:
     def unload(self) -> None:
         """Forgets the head; the file has it."""
         self._head = None if self._written else bytearray()
-        if self._file is not None and not self._changed:
-            self._file.close()
-            self._file = None
 
     def _entry(self, number: int) -> bytearray:
         """The entry of that number; the head must be loaded if it is there."""
@@ -141,7 +140,7 @@ class Index:
         if not tail:
             return
         file = self._open()
-        self._changed = True
+        self.is_changed = True
         self._preallocate(file)
         file.write(self._written * self.ENTRY_SIZE, tail)
         self._written += len(tail) // self.ENTRY_SIZE
@@ -161,7 +160,7 @@ class Index:
         if files.exists(self.path):
             files.remove(self.path)
         self._file = files.create(self.path)
-        self._changed = True
+        self.is_changed = True
         self._preallocate(self._file)
 
     def trim(self) -> None:
@@ -170,7 +169,7 @@ class Index:
         size = self.count * self.ENTRY_SIZE
         file = self._open()
         if file.size != size:
-            self._changed = True
+            self.is_changed = True
             file.truncate(size)
 
     def _truncate_entries(self, count: int) -> None:
@@ -178,7 +177,7 @@ class Index:
             del self._tail[(count - self._written) * self.ENTRY_SIZE :]
         else:
             head = at_once(self.load())[: count * self.ENTRY_SIZE] if count else bytearray()
-            self._changed = True
+            self.is_changed = True
             self._open().truncate(count * self.ENTRY_SIZE)
             self._tail = bytearray()
             self._written = count
@@ -206,15 +205,24 @@ class Index:
                 raise CorruptFile(self.path, where="", reason="is missing") from None
         return self._file
 
+    def _let_go(self) -> None:
+        """Ten thousand partitions have twenty thousand of these files, and most rest."""
+        if self._file is not None and not self.is_changed:
+            self._file.close()
+            self._file = None
+
     def sync_now(self) -> None:
         self.write_tail()
         self._open().sync_now()
-        self._changed = False
+        self.is_changed = False
+        if not self._segment.is_active:
+            self._let_go()
 
     async def sync(self) -> None:
         self.write_tail()
-        await self._open().sync()
-        self._changed = False
+        file = self._open()
+        self.is_changed = False
+        await file.sync()
 
     def close(self) -> None:
         self._segment.folder.log_dir.indexes.release(self)

@@ -181,6 +181,8 @@ class Log(LogUpkeep):
         """The segment for these batches, with their epochs on disk. What it changes is harmless
         should the append fail."""
         segment = self.segments.active
+        if not segment.is_active:
+            segment.become_active()
         last = headers[-1]
         max_timestamp = last[8] if len(headers) == 1 else max([each[8] for each in headers])
         if segment.should_roll(size, max_timestamp, last, now) and (

@@ -42,7 +42,24 @@ class LogUpkeep(LogView):
         if self.topic_id is not None:
             text = partition_metadata_text(self.topic_id)
             files.write_atomically_now(folder.file(PARTITION_METADATA), text)
+        else:
+            files.sync_directory_now(folder.path)
         files.sync_directory_now(folder.log_dir.path)
+        self.is_settled = True
+
+    async def settle_aside(self) -> None:
+        """The same without holding up the event loop, for topics of many partitions."""
+        self.folder.log_dir.check()
+        files, folder = self.folder.files, self.folder
+        try:
+            if self.topic_id is not None:
+                text = partition_metadata_text(self.topic_id)
+                await files.write_atomically(folder.file(PARTITION_METADATA), text)
+            else:
+                await files.sync_directory(folder.path)
+            await files.sync_directory(folder.log_dir.path)
+        except StorageError as error:
+            raise folder.log_dir.refused(error) from error
         self.is_settled = True
 
     # epochs
@@ -101,11 +118,11 @@ class LogUpkeep(LogView):
     def flush_now(self, offset: int | None = None) -> None:
         """Blocks until the disk has everything below `offset`, or all."""
         target = self.log_end_offset if offset is None else offset
-        if target <= self.recovery_point:
+        if target < self.recovery_point:
             return
         self.folder.log_dir.check()
         try:
-            segments = self.segments.between(self.recovery_point, target)
+            segments = self._unflushed(target)
             for segment in segments:
                 segment.flush_now()
             if self._has_new_names(segments):
@@ -121,12 +138,12 @@ class LogUpkeep(LogView):
         each awaits this for its own offset.
         """
         target = self.log_end_offset if offset is None else offset
-        if target <= self.recovery_point:
+        if target < self.recovery_point:
             return
         self.folder.log_dir.check()
         truncations = self._truncations
         try:
-            segments = self.segments.between(self.recovery_point, target)
+            segments = self._unflushed(target)
             for segment in segments:
                 await segment.flush()
             if self._has_new_names(segments):
@@ -134,6 +151,10 @@ class LogUpkeep(LogView):
         except StorageError as error:
             raise self.folder.log_dir.refused(error) from error
         self._flushed(target, truncations)
+
+    def _unflushed(self, target: int) -> list[Segment]:
+        """One that was flushed before it was rolled has indexes that are not on disk yet."""
+        return self.segments.between(self.recovery_point - 1, target)
 
     def _has_new_names(self, segments: list[Segment]) -> bool:
         """A segment that begins at the recovery point or behind it was made since."""
@@ -298,12 +319,16 @@ class LogUpkeep(LogView):
         try:
             if not self.is_settled:
                 self._settle()
-            self.segments.active.become_inactive()
-            self.recovery_point = min(self.recovery_point, self.segments.active.base_offset)
-            for segment in self.segments.between(self.recovery_point, self.log_end_offset + 1):
+            if self.segments.active.is_active:
+                self.segments.active.become_inactive()
+            segments = self.segments.between(self.recovery_point, self.log_end_offset + 1)
+            dirty = [segment for segment in segments if segment.is_dirty]
+            for segment in dirty:
                 segment.flush_now()
-            self._take_snapshot(self.log_end_offset, sync=True)
-            self.folder.files.sync_directory_now(self.folder.path)
+            if self.snapshots.latest != self.log_end_offset:
+                self._take_snapshot(self.log_end_offset, sync=True)
+            if dirty:
+                self.folder.files.sync_directory_now(self.folder.path)
             self.recovery_point = self.log_end_offset
         except StorageError as error:
             raise self.folder.log_dir.refused(error) from error

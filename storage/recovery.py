@@ -43,6 +43,9 @@ from ottla.storage.steps import Reading, Slices, at_once
 
 logger = logging.getLogger(__name__)
 
+# A log of so many bytes is read whole sooner than two files.
+_SHORT_BYTES = 16 << 10
+
 
 def open_log(
     folder: Folder, *, log_start_offset: int, recovery_point: int, is_clean: bool, now: Now
@@ -110,6 +113,7 @@ class _Opening:
         yield from load_producers(
             self.producers, self.snapshots, self.segments, start=start, end=end, now=self.now
         )
+        self.segments.active.rest()
         recovery_point = end if self.is_clean else min(self.recovery_point, end)
         return LogParts(
             self.segments, self.epochs, self.producers, self.snapshots, start, end, recovery_point
@@ -244,7 +248,6 @@ class _Opening:
         if len(self.segments):
             end = yield from self._end_of(self.segments.active)
             if end >= self.log_start_offset:
-                self.segments.active.become_active()
                 return end
             logger.warning(
                 "recovery.start_over path=%s end=%d log_start=%d",
@@ -271,9 +274,12 @@ class _Opening:
 
 def _next_offset(segment: Segment) -> Reading[int]:
     """Behind the last batch, which the offset index leads close to."""
-    yield from segment.offset_index.load()
-    located = yield from locate(segment, segment.offset_index.last_offset)
-    headers = Headers(segment, located.position if located else 0)
+    position = 0
+    if segment.size > _SHORT_BYTES:
+        yield from segment.offset_index.load()
+        located = yield from locate(segment, segment.offset_index.last_offset)
+        position = located.position if located else 0
+    headers = Headers(segment, position, ahead_bytes=_SHORT_BYTES)
     end = segment.base_offset
     while (found := (yield from headers.next())) is not None:
         header = found.header
@@ -299,7 +305,7 @@ def create_log(
     files.make_directory(folder.path)
     files.create(folder.file(LEADER_EPOCH_CHECKPOINT)).close()
     segments = Segments(folder)
-    segments.start_at(0, now)
+    segments.begin(0, now)
     parts = LogParts(
         segments,
         LeaderEpochs(),

@@ -11,6 +11,7 @@ from collections.abc import Sequence
 from ottla.protocol.records import LOG_OVERHEAD, NO_TIMESTAMP, BatchHeader
 from ottla.protocol.wire import Buffer
 from ottla.storage.clock import Now
+from ottla.storage.errors import CorruptFile
 from ottla.storage.files import File
 from ottla.storage.folder import Folder
 from ottla.storage.index import OffsetIndex, TimeIndex
@@ -19,6 +20,7 @@ from ottla.storage.lookup import (
     latest_after_truncation,
     latest_entry,
     locate,
+    rebuild_indexes,
 )
 from ottla.storage.names import LOG, SEGMENT_SUFFIXES, TRANSACTION_INDEX, offset_name
 from ottla.storage.steps import at_once
@@ -44,6 +46,7 @@ class Segment:
         "first_timestamp",
         "folder",
         "is_active",
+        "is_dirty",
         "is_full",
         "is_new",
         "jitter_ms",
@@ -60,6 +63,8 @@ class Segment:
         """Bytes of batches; the file is longer where it was preallocated."""
         self.state = state
         self.is_active = False
+        self.is_dirty = False
+        """Something of it may not be on disk."""
         self.is_full = False
         """An index has no place for another entry."""
         self.is_new = False
@@ -79,6 +84,7 @@ class Segment:
         """Makes its files. What a crash has left in their places goes first."""
         self.is_new = True
         self.is_active = True
+        self.is_dirty = True
         self.max_timestamp_entry = (NO_TIMESTAMP, self.base_offset)
         files = self.folder.files
         for suffix in (LOG, TRANSACTION_INDEX):
@@ -134,6 +140,7 @@ class Segment:
     def write(self, data: Buffer) -> int:
         """The first half of an append, all or nothing; `index` or `cut_back` must follow."""
         position = self.size
+        self.is_dirty = True
         file = self._file or self.file
         if file.size == position:
             file.append(data)
@@ -169,6 +176,7 @@ class Segment:
 
     def reset_indexes(self) -> None:
         """Throws away what leads to batches, to be made again."""
+        self.is_dirty = True
         self.offset_index.reset()
         self.time_index.reset()
         self.max_timestamp_entry = (NO_TIMESTAMP, self.base_offset)
@@ -186,6 +194,7 @@ class Segment:
 
     def cut_back(self, size: int) -> None:
         """Takes back an append that was not indexed yet."""
+        self.is_dirty = True
         self.file.truncate(size)
         self.size = size
 
@@ -249,11 +258,14 @@ class Segment:
     # from active to gone
 
     def become_active(self) -> None:
-        """Gets ready to be appended to."""
+        """Gets ready to be appended to; a log that was opened waits with it until it must."""
         self.is_active = True
+        try:
+            at_once(self.offset_index.load())
+            at_once(self.time_index.load())
+        except CorruptFile as error:
+            rebuild_indexes(self, str(error))
         _ = self.max_timestamp_entry
-        at_once(self.offset_index.load())
-        at_once(self.time_index.load())
         self.is_full = self.offset_index.room <= 0 or self.time_index.room <= 0
 
     def become_inactive(self) -> None:
@@ -261,7 +273,9 @@ class Segment:
         self._finish_indexes()
         self.transaction_index.write_rest()
         if self.file.size != self.size:
+            self.is_dirty = True
             self.file.truncate(self.size)
+        self.is_dirty |= self.offset_index.is_changed or self.time_index.is_changed
         self.is_active = False
 
     def truncate_to(self, offset: int) -> int:
@@ -282,6 +296,9 @@ class Segment:
     def flush_now(self) -> None:
         """Blocks until the disk has it. The indexes of an active segment need not be there: it is
         recovered after a crash, and they are made again."""
+        if not self.is_dirty:
+            return
+        self.is_dirty = False
         self.file.sync_now()
         self.transaction_index.sync_now()
         if not self.is_active:
@@ -289,11 +306,24 @@ class Segment:
             self.time_index.sync_now()
 
     async def flush(self) -> None:
+        if not self.is_dirty:
+            return
+        # Whoever comes meanwhile must find it dirty until the disk has it.
+        size = self.size
+        is_active = self.is_active
         await self.file.sync()
         await self.transaction_index.sync()
-        if not self.is_active:
+        if not is_active:
             await self.offset_index.sync()
             await self.time_index.sync()
+        if self.size == size and self.is_active == is_active:
+            self.is_dirty = False
+
+    def rest(self) -> None:
+        """Gives up what is opened again when it is needed."""
+        if self._file is not None and not self.is_dirty:
+            self._file.close()
+            self._file = None
 
     def close(self) -> None:
         """Gives the files free. Does not sync."""

@@ -114,6 +114,10 @@ class Segments:
             raise
         return segment
 
+    def begin(self, base_offset: int, now: Now) -> None:
+        """The first segment of a log that is new."""
+        self.add(self._created(base_offset, now))
+
     def start_at(self, base_offset: int, now: Now) -> None:
         """Throws all away and begins anew."""
         old = self._all.copy()

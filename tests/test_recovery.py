@@ -260,10 +260,16 @@ def test_a_damaged_index_changes_no_answer(
     again.files.remove(path)
     if damaged is not None:
         put(again.files, path, damaged)
+    other = again.killed()
     opened = again.open(clean=clean, recovery_point=log.recovery_point)
     assert at_once(opened.offset_of_max_timestamp()) == latest
     assert known(opened) == expected
+    # Another process appends before it looks anything up.
+    opened = other.open(clean=clean, recovery_point=log.recovery_point)
+    end = opened.log_end_offset
     append(opened, 3, 3, 3, epoch=9)
+    opened.truncate_to(end, NOW)
+    assert known(opened) == expected
 
 
 @pytest.mark.parametrize("suffix", [".index", ".timeindex", ".txnindex", ".snapshot"])
