@@ -12,7 +12,10 @@ from ottla.protocol.source import SIZES
 from tests.dense_wire import uvarint
 
 ODD_LENGTHS = (-1, -2, 0, 1, 127, 128, 32767, 32768, 65535, 2**31 - 2, 2**31 - 1, -(2**31))
-ODD_TEXTS = (b"\xff", b"\xed\xa0\x80", b"\xc0\x80", b"\xf0\x9f\xa6", b"\0", b"x" * 300)
+ODD_TEXTS = (
+    *(b"\xff", b"\xed\xa0\x80", b"\xc0\x80", b"\xf0\x9f\xa6", b"\0", b"\0", b"x" * 300),
+    *(b"x" * 32767, b"x" * 32768),
+)
 TEXTS = (b"", b"a", b"ab", b"topic", "\u00e9".encode(), "\U0001f980".encode(), b"x" * 127)
 NUMBERS = (0, 0xFF, 0x7F, 0x80)
 
