@@ -86,9 +86,19 @@ def test_a_null_that_kafka_takes_for_no_default_is_told() -> None:
 
 
 def test_unknown_members_are_ignored() -> None:
-    told = {"transactionalId": "t", "transactionTimeoutMs": 5, "producerId": {"a": []}, "": 1}
+    told = {"transactionalId": "t", "transactionTimeoutMs": 5, "produced": {"a": []}, "": 1}
     request = from_json(InitProducerIdRequest, 1, told)
     assert request == InitProducerIdRequest(transactional_id="t", transaction_timeout_ms=5)
+
+
+def test_members_of_other_versions_are_read_and_refused_when_written() -> None:
+    told = {"transactionalId": "t", "transactionTimeoutMs": 5, "producerId": 7}
+    request = from_json(InitProducerIdRequest, 1, told)
+    assert request.producer_id == 7
+    with pytest.raises(ProtocolError, match="version 1 cannot carry this field"):
+        encode(request, 1)
+    with pytest.raises(ProtocolError, match="producer_id"):
+        from_json(InitProducerIdRequest, 1, {**told, "producerId": "7"})
 
 
 UUIDS = [  # text, is it one?

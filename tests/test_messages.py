@@ -2,6 +2,7 @@
 written by hand, and against itself."""
 
 import json
+import re
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -253,8 +254,10 @@ def test_what_is_written_is_read_again(name: str) -> None:
 def test_what_is_told_as_json_is_told_right(name: str) -> None:
     cls = schema_named(name).cls
     for version, message in values(name):
-        told = json.loads(json.dumps(to_json(message, version)))
-        assert from_json(cls, version, told) == message
+        told = json.dumps(to_json(message, version), allow_nan=False)
+        # Kafka tells floats that are no finite numbers as text, and does not take that back.
+        if not re.search('"(NaN|-?Infinity)"', told):
+            assert from_json(cls, version, json.loads(told)) == message
 
 
 def refuses_nothing(codec: Any) -> Any:
