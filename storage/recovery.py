@@ -218,7 +218,7 @@ class _Opening:
         scan.finish()
         if scan.next_offset > segment.base_offset:
             with suppress(DiskFull):
-                self.snapshots.write(scan.next_offset, producers.snapshot(), sync=True)
+                self.snapshots.write(scan.next_offset, producers.snapshot(), sync=False)
         self.damaged.discard(segment.base_offset)
 
     def _is_hole_behind(self, segment: Segment, scan: Scan) -> bool:

@@ -1,8 +1,10 @@
 """A partition's log on a disk in memory, and the little that tests of storage do with it."""
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from random import Random
 
+from ottla.protocol.errors import ErrorCode, KafkaError
 from ottla.protocol.record_build import build_batch, build_end_transaction_marker
 from ottla.protocol.records import (
     BatchHeader,
@@ -161,3 +163,20 @@ def append(log: Log, *sizes: int, epoch: int = 0, origin: Origin = Origin.CLIENT
 def committed(log: Log) -> Isolation:
     log.update_high_watermark(log.log_end_offset)
     return Isolation.TXN_COMMITTED
+
+
+def refused(call: Callable[[], object]) -> ErrorCode:
+    """With which code."""
+    try:
+        call()
+    except KafkaError as error:
+        return error.code
+    raise AssertionError("it was not refused")
+
+
+def transaction(log: Log, producer: int, end: ControlRecordType | None) -> None:
+    data = batch(2, producer=producer, transactional=True, sequence=0, epoch=0)
+    log.append_as_leader(data, leader_epoch=0, now=NOW)
+    if end is not None:
+        data = marker(producer, end)
+        log.append_as_leader(data, leader_epoch=0, now=NOW, origin=Origin.COORDINATOR)

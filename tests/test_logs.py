@@ -15,7 +15,7 @@ from ottla.storage.memory_disk import Crash
 from ottla.storage.memory_files import MemoryFiles
 from ottla.storage.memory_operations import Fault, Operation
 from ottla.storage.steps import exhaust
-from tests.log_rig import NOW, append, batches
+from tests.log_rig import NOW, TOPIC_ID, append, batches
 
 CONFIG = LogConfig()
 
@@ -31,8 +31,8 @@ def stopped(logs: Logs, *, broker_epoch: int = 5) -> None:
     exhaust(logs.closing(broker_epoch=broker_epoch))
 
 
-def made(logs: Logs, topic: str = "t", partition: int = 0, **more: str) -> None:
-    log = logs.create(topic, partition, CONFIG, topic_id=bytes(range(16)), now=NOW, **more)  # type: ignore[arg-type]
+def made(logs: Logs, topic: str = "t", partition: int = 0, *, path: str | None = None) -> None:
+    log = logs.create(topic, partition, CONFIG, topic_id=TOPIC_ID, now=NOW, path=path)
     append(log, 3)
     log.update_high_watermark(3)
 
