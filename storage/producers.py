@@ -71,6 +71,13 @@ _SNAPSHOT_HEAD = Struct(">hIi")
 _SNAPSHOT_ENTRY = Struct(">qhiqiqiq")
 
 
+def _expected_sequence(producer: Producer, epoch: int) -> int:
+    """The first sequence of the next batch: a new epoch begins at 0."""
+    if epoch != producer.epoch or not producer.batches:
+        return 0
+    return (producer.batches[-1].last_sequence + 1) & INT32_MAX
+
+
 class ProducerStates:
     __slots__ = ("expiration_ms", "map_end_offset", "ongoing", "producers", "unreplicated")
 
@@ -101,16 +108,8 @@ class ProducerStates:
             raise KafkaError(ErrorCode.INVALID_PRODUCER_EPOCH)
         if marker is not None and marker.coordinator_epoch < producer.coordinator_epoch:
             raise KafkaError(ErrorCode.TRANSACTION_COORDINATOR_FENCED)
-        if origin is Origin.CLIENT:
-            first = header.base_sequence
-            if epoch != producer.epoch:
-                expected = 0
-            elif producer.batches:
-                expected = (producer.batches[-1].last_sequence + 1) & INT32_MAX
-            else:
-                expected = 0
-            if first != expected:
-                raise KafkaError(ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER)
+        if origin is Origin.CLIENT and header.base_sequence != _expected_sequence(producer, epoch):
+            raise KafkaError(ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER)
         return None
 
     def update(
