@@ -79,18 +79,3 @@ def test_a_family_is_loaded_when_it_is_asked_for(program: str, families: list[st
 def test_a_module_that_is_loaded_is_seen() -> None:
     """The lists above would be empty as well if nothing were looked at."""
     assert {"asyncio", "typing"} <= set(loaded_by("import asyncio, typing"))
-
-
-def microseconds(program: str) -> int:
-    """The least of some processes, each measured inside."""
-    text = (
-        "import time\nstart = time.perf_counter_ns()\n"
-        f"{program}\nprint((time.perf_counter_ns() - start) // 1000)"
-    )
-    return min(int(run(text)) for _ in range(5))
-
-
-def test_the_first_produce_takes_less_time_than_asyncio() -> None:
-    produce, asyncio = microseconds(FIRST_PRODUCE), microseconds("import asyncio")
-    print(f"first Produce {produce / 1000:.1f} ms, import asyncio {asyncio / 1000:.1f} ms")
-    assert produce < asyncio
