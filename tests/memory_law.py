@@ -3,15 +3,20 @@
 import tracemalloc
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import cache, partial
 from time import process_time
 from typing import Any
 
-from ottla.protocol import memory
-from ottla.protocol.decoder import FAST_MAX
-from ottla.protocol.schema import Schema, reader, schema_of
+import pytest
+
+from ottla.protocol import decoder, memory
+from ottla.protocol.schema import Schema, schema_of
+from ottla.protocol.source import Source
 from ottla.protocol.wire import Buffer, ProtocolError
 
 BYTES_PER_BYTE = 16
+
+Read = Callable[[Buffer], Any]
 
 
 @dataclass(slots=True)
@@ -36,7 +41,7 @@ class Cost:
         )
 
 
-def attempt(read: Callable[[Buffer], Any], data: Buffer) -> str:
+def attempt(read: Read, data: Buffer) -> str:
     """Read, and drop what was read; the refusal, or nothing."""
     try:
         read(data)
@@ -49,20 +54,48 @@ def cost_of(
     cls: type[Any],
     version: int,
     data: Buffer,
-    reader_of: Callable[[Schema, int], Callable[[Buffer], Any]] | None = None,
+    reader_of: Callable[[Schema, int], Read] | None = None,
 ) -> Cost:
     """The peak of memory; the time of another call, for looking at memory takes time."""
-    read = reader_of(schema_of(cls), version) if reader_of else reader(cls, version)
-    attempt(read, data[:0])  # compiles the exact reader
-    if len(data) > FAST_MAX:
-        attempt(read, bytes(FAST_MAX + 1))  # and the one for what is large
-    tracemalloc.start()
-    try:
-        before = tracemalloc.get_traced_memory()[0]
-        refusal = attempt(read, data)
-        peak = tracemalloc.get_traced_memory()[1] - before
-    finally:
-        tracemalloc.stop()
-    start = process_time()
-    attempt(read, data)
-    return Cost(len(data), peak, process_time() - start, refusal)
+    schema = schema_of(cls)
+    read, exact = without_line_numbers(schema, version, reader_of or decoder.reader_of)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setitem(schema.exact_readers, version, exact)
+        patch.setattr(decoder, "failed_at", lambda source, exception: "")
+        tracemalloc.start()
+        try:
+            before = tracemalloc.get_traced_memory()[0]
+            refusal = attempt(read, data)
+            peak = tracemalloc.get_traced_memory()[1] - before
+        finally:
+            tracemalloc.stop()
+        start = process_time()
+        attempt(read, data)
+        return Cost(len(data), peak, process_time() - start, refusal)
+
+
+@cache
+def without_line_numbers(
+    schema: Schema, version: int, reader_of: Callable[[Schema, int], Read]
+) -> tuple[Read, Any]:
+    """Readers that know no lines: one of the flavour that is wanted, and the exact one.
+
+    Whoever looks at memory asks for the line of each allocation, and it is searched for from the
+    start of the function: in the longest readers that takes a hundred times as long as reading.
+    """
+    function = Source.function
+
+    def without_lines(source: Source) -> Any:
+        made = function(source)
+        made.__code__ = made.__code__.replace(co_linetable=b"")
+        return made
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(Source, "function", without_lines)
+        patch.setattr(decoder, "failed_at", lambda source, exception: "")
+        patch.setattr(schema, "exact_readers", {})
+        read = reader_of(schema, version)
+        # These compile what is behind it.
+        attempt(read, bytes(decoder.FAST_MAX + 1))
+        attempt(partial(decoder.read_exact, schema, version), b"")
+        return read, schema.exact_readers[version]
