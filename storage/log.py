@@ -132,8 +132,8 @@ class Log(LogUpkeep):
 
     def _append(self, incoming: Incoming, origin: Origin, now: Now) -> Appended:
         data, headers, markers, log_append_time_ms = incoming
-        if self.folder.log_dir.failure is not None:
-            self.folder.log_dir.check()
+        if self.folder.log_dir.failure is not None or self.failure is not None:
+            self.check()
         if not headers:
             end = self.log_end_offset
             return Appended(end, end - 1, log_append_time_ms, self.log_start_offset)

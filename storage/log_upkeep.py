@@ -30,7 +30,7 @@ class LogUpkeep(LogView):
 
     def settle(self) -> None:
         """Brings a new folder and its topic's id to disk, as the first append would."""
-        self.folder.log_dir.check()
+        self.check()
         try:
             if not self.is_settled:
                 self._settle()
@@ -45,11 +45,13 @@ class LogUpkeep(LogView):
         else:
             files.sync_directory_now(folder.path)
         files.sync_directory_now(folder.log_dir.path)
+        if self._epochs_behind:
+            self._write_epochs()
         self.is_settled = True
 
     async def settle_aside(self) -> None:
         """The same without holding up the event loop, for topics of many partitions."""
-        self.folder.log_dir.check()
+        self.check()
         files, folder = self.folder.files, self.folder
         try:
             if self.topic_id is not None:
@@ -60,13 +62,13 @@ class LogUpkeep(LogView):
             await files.sync_directory(folder.log_dir.path)
         except StorageError as error:
             raise folder.log_dir.refused(error) from error
-        self.is_settled = True
+        self.is_settled = not self._epochs_behind
 
     # epochs
 
     def assign_epoch(self, epoch: int) -> None:
         """A leader begins to append here. On disk before it returns."""
-        self.folder.log_dir.check()
+        self.check()
         try:
             self._assign_epoch(epoch, self.log_end_offset)
         except StorageError as error:
@@ -84,12 +86,22 @@ class LogUpkeep(LogView):
     def _write_epochs(self) -> None:
         path = self.folder.file(LEADER_EPOCH_CHECKPOINT)
         self.folder.files.write_atomically_now(path, epochs_text(self.epochs.entries))
+        self._epochs_behind = False
+
+    def _try_to_write_epochs(self) -> None:
+        """Entries were cut off. On a full disk the next append has to write first."""
+        try:
+            self._write_epochs()
+        except (DiskFull, OutOfResources) as error:
+            logger.warning("log.epochs_behind reason=%s", error)
+            self._epochs_behind = True
+            self.is_settled = False
 
     # rolling and flushing
 
     def roll(self, now: Now) -> None:
         """Begins a new segment at the end of the log, unless the last one is empty."""
-        self.folder.log_dir.check()
+        self.check()
         if self.segments.active.size:
             try:
                 self._roll(self.log_end_offset, now)
@@ -120,7 +132,7 @@ class LogUpkeep(LogView):
         target = self.log_end_offset if offset is None else offset
         if target < self.recovery_point:
             return
-        self.folder.log_dir.check()
+        self.check()
         try:
             segments = self._unflushed(target)
             for segment in segments:
@@ -140,7 +152,7 @@ class LogUpkeep(LogView):
         target = self.log_end_offset if offset is None else offset
         if target < self.recovery_point:
             return
-        self.folder.log_dir.check()
+        self.check()
         truncations = self._truncations
         try:
             segments = self._unflushed(target)
@@ -175,28 +187,35 @@ class LogUpkeep(LogView):
         """The same in slices, between which nobody may append."""
         if offset < 0:
             raise ValueError(f"cannot truncate {self} to {offset}")
-        self.folder.log_dir.check()
+        self.check()
+        if offset >= self.log_end_offset:
+            if self.epochs.truncate_from_end(self.log_end_offset):
+                self._try_to_write_epochs()
+            return False
+        if offset < self.segments.first.base_offset:
+            yield from self._changing(self._start_over(offset, offset, now))
+        else:
+            yield from self._changing(self._truncate(offset, now))
+        return True
+
+    def _changing(self, slices: Slices[None]) -> Slices[None]:
+        """A change of several steps: where one fails the log is not to be used any more."""
+        self._truncations += 1
         try:
-            if offset < self.segments.first.base_offset:
-                yield from self._start_over(offset, offset, now)
-                return True
-            if offset >= self.log_end_offset:
-                if self.epochs.truncate_from_end(self.log_end_offset):
-                    self._write_epochs()
-                return False
-            yield from self._truncate(offset, now)
-            return True
+            yield from slices
         except StorageError as error:
+            self.failure = f"{self.folder.path} has to be opened again: {error}"
+            logger.error("log.failed reason=%s", self.failure)
             raise self.folder.log_dir.refused(error) from error
 
     def _truncate(self, offset: int, now: Now) -> Slices[None]:
         if offset < self.high_watermark:
             logger.warning("log.truncated_below_high_watermark log=%s offset=%d", self, offset)
-        self._truncations += 1
         behind = [segment for segment in self.segments if segment.base_offset > offset]
-        self._remove_segments(behind, now)
         if behind:
-            # Else they could come back, in a crash, beside what is appended in their place.
+            # From the last on, so that a crash leaves no hole. And they must not come back in one,
+            # beside what is appended in their place.
+            self._remove_segments(behind[::-1], now)
             self.folder.files.sync_directory_now(self.folder.path)
         active = self.segments.active
         active.become_active()
@@ -205,7 +224,7 @@ class LogUpkeep(LogView):
         self.log_start_offset = min(self.log_start_offset, offset)
         self._lower_recovery_point(offset)
         if self.epochs.truncate_from_end(offset):
-            self._write_epochs()
+            self._try_to_write_epochs()
         yield from self._reload_producers(now)
         if self.high_watermark >= offset:
             self._set_high_watermark(self.end)
@@ -214,19 +233,15 @@ class LogUpkeep(LogView):
         self, offset: int, now: Now, *, log_start_offset: int | None = None
     ) -> None:
         """Throws everything away; the next batch gets `offset`."""
-        self.folder.log_dir.check()
+        self.check()
         start = offset if log_start_offset is None else log_start_offset
-        try:
-            to_the_end(self._start_over(offset, start, now))
-        except StorageError as error:
-            raise self.folder.log_dir.refused(error) from error
+        to_the_end(self._changing(self._start_over(offset, start, now)))
 
     def _start_over(self, offset: int, log_start_offset: int, now: Now) -> Slices[None]:
-        self._truncations += 1
         self.segments.start_at(offset, now)
         self.snapshots.remove_outside(0, -1)
         self.epochs.clear()
-        self._write_epochs()
+        self._try_to_write_epochs()
         self.log_start_offset = log_start_offset
         self.log_end_offset = offset
         self._lower_recovery_point(offset)
@@ -255,7 +270,7 @@ class LogUpkeep(LogView):
 
     def maybe_increment_log_start_offset(self, offset: int) -> bool:
         """Records below are gone for readers; segments wholly below may be deleted."""
-        self.folder.log_dir.check()
+        self.check()
         if offset > self.high_watermark:
             raise KafkaError(
                 ErrorCode.OFFSET_OUT_OF_RANGE,
@@ -269,7 +284,7 @@ class LogUpkeep(LogView):
         self.producers.on_log_start_offset(offset)
         if self.epochs.truncate_from_start(offset):
             try:
-                self._write_epochs()
+                self._try_to_write_epochs()
             except StorageError as error:
                 raise self.folder.log_dir.refused(error) from error
         self._update_first_unstable()
@@ -279,7 +294,7 @@ class LogUpkeep(LogView):
 
     def delete_segments(self, segments: list[Segment], now: Now) -> None:
         """Deletes the log's first segments; if these are all, it goes on in a new one."""
-        self.folder.log_dir.check()
+        self.check()
         try:
             if len(segments) == len(self.segments):
                 if not self.segments.active.size:
@@ -296,11 +311,12 @@ class LogUpkeep(LogView):
 
     def replace_segments(self, new: list[Segment], old: list[Segment], now: Now) -> None:
         """Puts what compaction has made, and synced, in the place of what it was made from."""
-        self.folder.log_dir.check()
-        try:
-            self._remove_snapshots(self.segments.replace(new, old, now), now)
-        except StorageError as error:
-            raise self.folder.log_dir.refused(error) from error
+        self.check()
+        to_the_end(self._changing(self._replace(new, old, now)))
+
+    def _replace(self, new: list[Segment], old: list[Segment], now: Now) -> Slices[None]:
+        yield
+        self._remove_snapshots(self.segments.replace(new, old, now), now)
 
     def _remove_segments(self, segments: list[Segment], now: Now) -> None:
         self.segments.remove(segments, now)
@@ -315,7 +331,7 @@ class LogUpkeep(LogView):
 
     def close(self) -> None:
         """Brings all to disk, in the form that a clean stop leaves, and gives the files free."""
-        self.folder.log_dir.check()
+        self.check()
         try:
             if not self.is_settled:
                 self._settle()
@@ -342,7 +358,7 @@ class LogUpkeep(LogView):
 
     def rename(self, name: str) -> None:
         """Moves the log to another folder of its log directory, with all that is open."""
-        self.folder.log_dir.check()
+        self.check()
         files, path = self.folder.files, self.folder.path
         try:
             if not self.is_settled:

@@ -72,11 +72,13 @@ class LogView:
     """The state of a log, and its readers' side."""
 
     __slots__ = (
+        "_epochs_behind",
         "_first_unstable",
         "_high_watermark",
         "_rules",
         "_truncations",
         "epochs",
+        "failure",
         "folder",
         "is_settled",
         "last_flush_ms",
@@ -118,7 +120,10 @@ class LogView:
         self._first_unstable: LogOffset | None = None
         self._truncations = 0
         self.is_settled = True
-        """The folder and the topic's id in it are safe on disk."""
+        """Nothing has to be written before the next append can be."""
+        self._epochs_behind = False
+        self.failure: str | None = None
+        """A change that was left half-way: only opening the log again can tell what is there."""
         self._update_first_unstable()
 
     def __repr__(self) -> str:
@@ -126,6 +131,11 @@ class LogView:
             f"Log({self.folder.path}, start={self.log_start_offset},"
             f" high_watermark={self.high_watermark}, end={self.log_end_offset})"
         )
+
+    def check(self) -> None:
+        self.folder.log_dir.check()
+        if self.failure is not None:
+            raise KafkaError(ErrorCode.KAFKA_STORAGE_ERROR, self.failure)
 
     # offsets
 
@@ -235,7 +245,7 @@ class LogView:
     ) -> Fetched | None:
         """Batches as they are stored, of one segment. None where the disk would have to be waited
         for: then await `read_cold`. With `minimum_one` the first batch may be above `max_bytes`."""
-        self.folder.log_dir.check()
+        self.check()
         try:
             return from_memory(self._reading(offset, max_bytes, isolation, minimum_one))
         except StorageError as error:
@@ -250,7 +260,7 @@ class LogView:
         minimum_one: bool = True,
     ) -> Fetched:
         """The same, awaited."""
-        self.folder.log_dir.check()
+        self.check()
         try:
             return await when_read(self._reading(offset, max_bytes, isolation, minimum_one))
         except StorageError as error:

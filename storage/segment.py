@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from ottla.protocol.records import LOG_OVERHEAD, NO_TIMESTAMP, BatchHeader
 from ottla.protocol.wire import Buffer
 from ottla.storage.clock import Now
-from ottla.storage.errors import CorruptFile
+from ottla.storage.errors import CorruptFile, DiskFailed, StorageError
 from ottla.storage.files import File
 from ottla.storage.folder import Folder
 from ottla.storage.index import OffsetIndex, TimeIndex
@@ -333,13 +333,30 @@ class Segment:
         self._file = None
 
     def rename(self, state: str) -> None:
-        """Puts `state` behind the names of its files, in place of what stood there."""
+        """Puts `state` behind the names of its files, in place of what stood there. All or none."""
         files = self.folder.files
-        old = [self.file_path(suffix) for suffix in SEGMENT_SUFFIXES]
+        pairs = [
+            (self.file_path(suffix), self.folder.file(offset_name(self.base_offset, suffix, state)))
+            for suffix in SEGMENT_SUFFIXES
+        ]
+        done: list[tuple[str, str]] = []
+        try:
+            for old, new in pairs:
+                if files.exists(old):
+                    files.rename(old, new)
+                    done.append((old, new))
+        except StorageError as error:
+            self._rename_back(done, error)
+            raise
         self.state = state
-        for path, suffix in zip(old, SEGMENT_SUFFIXES, strict=True):
-            if files.exists(path):
-                files.rename(path, self.file_path(suffix))
+
+    def _rename_back(self, done: list[tuple[str, str]], error: StorageError) -> None:
+        try:
+            for old, new in reversed(done):
+                self.folder.files.rename(new, old)
+        except StorageError as second:
+            reason = f"{error}; and its files cannot get their names back: {second}"
+            raise DiskFailed(self.file_path(LOG), reason) from second
 
     def remove_files(self) -> None:
         self.close()

@@ -121,14 +121,9 @@ class Segments:
     def start_at(self, base_offset: int, now: Now) -> None:
         """Throws all away and begins anew."""
         old = self._all.copy()
-        for segment in old:
+        for segment in reversed(old):
             segment.rename(DELETED)
-        try:
-            new = self._created(base_offset, now)
-        except StorageError:
-            for segment in old:
-                segment.rename("")
-            raise
+        new = self._created(base_offset, now)
         self._all, self._bases, self._peaks = [new], [base_offset], []
         self.folder.files.sync_directory_now(self.folder.path)
         self._remove_later(old, now)

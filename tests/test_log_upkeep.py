@@ -27,7 +27,7 @@ from tests.log_rig import (
     transaction,
 )
 
-ABORT, COMMIT = ControlRecordType.ABORT, ControlRecordType.COMMIT
+ABORT = ControlRecordType.ABORT
 
 
 # --- truncating ---------------------------------------------------------------------------

@@ -8,7 +8,6 @@ from ottla.protocol.compression import Codec
 from ottla.protocol.errors import ErrorCode
 from ottla.protocol.record_build import build_batch
 from ottla.protocol.records import (
-    ControlRecordType,
     Record,
     iterate_batches,
     read_header,
@@ -26,9 +25,6 @@ from tests.log_rig import (
     refused,
     transaction,
 )
-
-ABORT, COMMIT = ControlRecordType.ABORT, ControlRecordType.COMMIT
-
 
 # --- reading ------------------------------------------------------------------------------
 
