@@ -3,7 +3,7 @@
 Neighbouring fields of fixed size are read by one Struct, together with the length that follows
 them. There are three flavours. The *fast* one reads small messages from bytes; it checks what it
 must to stay safe, and lets slices past the end come out short (what is read after them tells). The
-*large* one does not copy what has records, and charges memory, estimated from above. When they
+*large* one does not copy what it reads from, and charges memory, estimated from above. When they
 refuse, the *exact* one reads again: it checks each field, knows where it stands, and counts what
 values really cost. So errors are precise, and good requests do not pay for them.
 """
@@ -150,8 +150,6 @@ class _Compiler:
             line("    return read_large(buf)")
             line("if type(buf) is memoryview: buf = buf.tobytes()")
             line("elif type(buf) is not bytes: buf = bytes(buf)")
-        elif not schema.has_records:
-            line("buf = bytes(buf)")
         if self.flavour == LARGE:
             line(f"left = {self.use(memory.large_allowance)}(end)")
         elif self.has_dense_arrays(schema):
