@@ -129,7 +129,7 @@ class LogUpkeep(LogView):
 
     def flush_now(self, offset: int | None = None) -> None:
         """Blocks until the disk has everything below `offset`, or all."""
-        target = self.log_end_offset if offset is None else offset
+        target = self._flush_target(offset)
         if target < self.recovery_point:
             return
         self.check()
@@ -149,7 +149,7 @@ class LogUpkeep(LogView):
         Writers that come meanwhile share the next fsync: where data counts only once it is on disk,
         each awaits this for its own offset.
         """
-        target = self.log_end_offset if offset is None else offset
+        target = self._flush_target(offset)
         if target < self.recovery_point:
             return
         self.check()
@@ -163,6 +163,11 @@ class LogUpkeep(LogView):
         except StorageError as error:
             raise self.folder.log_dir.refused(error) from error
         self._flushed(target, truncations)
+
+    def _flush_target(self, offset: int | None) -> int:
+        """Not behind the end: a truncation may have come before a flush that a roll has left."""
+        end = self.log_end_offset
+        return end if offset is None else min(offset, end)
 
     def _unflushed(self, target: int) -> list[Segment]:
         """One that was flushed before it was rolled has indexes that are not on disk yet."""
@@ -337,7 +342,7 @@ class LogUpkeep(LogView):
                 self._settle()
             if self.segments.active.is_active:
                 self.segments.active.become_inactive()
-            segments = self.segments.between(self.recovery_point, self.log_end_offset + 1)
+            segments = self._unflushed(self.log_end_offset + 1)
             dirty = [segment for segment in segments if segment.is_dirty]
             for segment in dirty:
                 segment.flush_now()

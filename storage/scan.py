@@ -170,8 +170,11 @@ def _learn(
     segment: Segment,
 ) -> None:
     epoch = header.partition_leader_epoch
-    if epoch >= 0 and (epochs.latest is None or epoch > epochs.latest):
-        epochs.assign(epoch, header.base_offset)
+    if epoch >= 0 and epoch != epochs.latest and epochs.epoch_for(header.base_offset) != epoch:
+        # A truncation may be undone by a crash, and an epoch that was assigned behind it not.
+        epochs.truncate_from_end(header.base_offset)
+        if epochs.latest is None or epoch > epochs.latest:
+            epochs.assign(epoch, header.base_offset)
     if header.producer_id < 0:
         return
     completed = producers.update(header, readable_marker(header, data, at))
