@@ -533,7 +533,7 @@ def test_what_was_truncated_does_not_come_back_beside_what_replaced_it(crash: Cr
     append(log, *[3] * 20)
     log.flush_now()
     log.truncate_to(6, NOW)
-    append(log, 2, 1, epoch=5)
+    append(log, 2, 1)
     log.flush_now()
     for seed in range(20):
         opened = Rig(rig.config, rig.files.crash(Random(seed), crash)).open(recovery_point=6)
