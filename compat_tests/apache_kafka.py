@@ -120,10 +120,14 @@ class Kafka:
 
     def tool(self, name: str, *arguments: str) -> str:
         """What one of Kafka's command line classes prints; its failure is an error here."""
-        done = self._process.tool(name, arguments)
+        done = self.run_tool(name, *arguments)
         if done.returncode != 0:
             raise RuntimeError(f"{name} ended with {done.returncode}: {done.stdout}{done.stderr}")
         return done.stdout
+
+    def run_tool(self, name: str, *arguments: str) -> subprocess.CompletedProcess[str]:
+        """The same with all that it says; the broker need not run."""
+        return self._process.tool(name, arguments)
 
     def log_tail(self, lines: int = LOG_LINES_SHOWN) -> str:
         if not self.log_file.exists():
