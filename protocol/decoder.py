@@ -152,7 +152,7 @@ class _Compiler:
             line("elif type(buf) is not bytes: buf = bytes(buf)")
         if self.flavour == LARGE:
             line(f"left = {self.use(memory.large_allowance)}(end)")
-        elif self.has_dense_arrays(schema):
+        elif self.has_charged_arrays(schema):
             line(f"left = {memory.SMALL_BYTES}")
         with self.source.block("try:"):
             self.content_of_message()
@@ -170,13 +170,13 @@ class _Compiler:
         self.struct(self.schema, "message")
         self.flush()
 
-    def has_dense_arrays(self, schema: Schema) -> bool:
-        """Whether a small message can become much larger by the count of an array."""
+    def has_charged_arrays(self, schema: Schema) -> bool:
+        """Whether a small message can become much larger by the count of an array alone."""
         return any(
             field.exists_in(self.version)
             and (
-                (field.array and self.is_dense(schema, field))
-                or (field.kind not in PRIMITIVES and self.has_dense_arrays(schema.part(field)))
+                (field.array and self.is_charged(schema, field))
+                or (field.kind not in PRIMITIVES and self.has_charged_arrays(schema.part(field)))
             )
             for field in schema.fields
         )
@@ -189,7 +189,8 @@ class _Compiler:
         return cost > least * factor
 
     def is_charged(self, schema: Schema, field: Field) -> bool:
-        return self.flavour != FAST or self.is_dense(schema, field)
+        # Slices of uuids do not fail where the bytes end; all other elements do.
+        return self.flavour != FAST or field.kind == "Uuid" or self.is_dense(schema, field)
 
     # the position
 
@@ -503,7 +504,7 @@ class _Compiler:
         ahead = self.ahead
         if not tagged:
             left, skip = "left", self.use(skip_tags)
-            if self.flavour == FAST and not self.has_dense_arrays(self.schema):
+            if self.flavour == FAST and not self.has_charged_arrays(self.schema):
                 left = str(memory.SMALL_BYTES)
             result = "pos, left" if left == "left" else "pos, _"
             call = f"{result} = {skip}({count}, buf, {self.here()}, end, {left})"
@@ -511,7 +512,7 @@ class _Compiler:
             return
         with self.source.block(f"if {count}:"):
             self.settle()
-            if self.flavour == FAST and not self.has_dense_arrays(self.schema):
+            if self.flavour == FAST and not self.has_charged_arrays(self.schema):
                 line(f"left = {memory.SMALL_BYTES}")
             self.known_tags(schema, tagged, target, count)
             if ahead:

@@ -13,9 +13,10 @@ import pytest
 from ottla.protocol import decoder, memory
 from ottla.protocol.messages.fetch import FetchRequest
 from ottla.protocol.messages.metadata import MetadataRequest
+from ottla.protocol.messages.metadata_records import BrokerRegistrationChangeRecord
 from ottla.protocol.messages.offsets import OffsetFetchRequest
 from ottla.protocol.messages.produce import ProduceRequest
-from ottla.protocol.schema import Schema, reader
+from ottla.protocol.schema import ZERO, Schema, encode, reader
 from tests.dense_wire import Path, array_paths, blown_up, random_style, uvarint
 from tests.large_requests import MUST_PASS, Make
 from tests.memory_law import attempt, cost_of
@@ -160,3 +161,12 @@ def test_what_the_fast_reader_read_is_gone_before_the_exact_one_begins(
     cut = cost_of(OffsetFetchRequest, 1, memoryview(request))
     assert not whole.refusal and cut.refusal
     assert cut.peak_bytes < 1.5 * whole.peak_bytes
+
+
+@pytest.mark.parametrize("count", [60_000, 2**31 - 2])
+def test_a_small_message_with_a_large_count_of_uuids_costs_little(count: int) -> None:
+    """Slices of bytes that end do not fail, so nothing would stop the reader but the count."""
+    record = BrokerRegistrationChangeRecord(broker_id=1, broker_epoch=2, log_dirs=[ZERO])
+    data = encode(record, 2).replace(b"\x02" + ZERO, uvarint(count + 1) + ZERO)
+    cost = cost_of(BrokerRegistrationChangeRecord, 2, data)
+    assert cost.refusal and cost.peak_bytes < 20_000
