@@ -26,6 +26,7 @@ from ottla.storage.incoming import (
 )
 from ottla.storage.log_upkeep import LogUpkeep
 from ottla.storage.log_view import Fetched, Isolation, LogOffset, LogParts
+from ottla.storage.lookup import Located
 from ottla.storage.producers import Duplicate, Marker, Origin
 from ottla.storage.segment import Segment
 from ottla.storage.transaction_index import AbortedTransaction
@@ -153,6 +154,8 @@ class Log(LogUpkeep):
             segment = self._place_for(len(data), headers, now)
             position = segment.write(data)
             segment.index(headers, position)
+            last = headers[-1]
+            self._newest = Located(segment.size - last.size, last)
             self.log_end_offset = last_offset + 1
             self._update_producers(headers, markers, segment)
         except StorageError as error:

@@ -110,6 +110,7 @@ class LogUpkeep(LogView):
 
     def _roll(self, next_offset: int, now: Now) -> Segment:
         base_offset = max(next_offset, self.log_end_offset)
+        self._newest = None
         segment = self.segments.roll(base_offset, now)
         self._take_snapshot(base_offset, sync=False)
         if self._high_watermark.offset >= self.log_end_offset:
@@ -206,6 +207,7 @@ class LogUpkeep(LogView):
     def _changing(self, slices: Slices[None]) -> Slices[None]:
         """A change of several steps: where one fails the log is not to be used any more."""
         self._truncations += 1
+        self._newest = None
         try:
             yield from slices
         except StorageError as error:
@@ -225,6 +227,7 @@ class LogUpkeep(LogView):
         active = self.segments.active
         active.become_active()
         active.truncate_to(offset)
+        active.flush_truncation_now()
         self.log_end_offset = offset
         self.log_start_offset = min(self.log_start_offset, offset)
         self._lower_recovery_point(offset)
@@ -285,7 +288,6 @@ class LogUpkeep(LogView):
         if offset <= self.log_start_offset:
             return False
         self.log_start_offset = offset
-        self.recovery_point = max(self.recovery_point, offset)
         self.producers.on_log_start_offset(offset)
         if self.epochs.truncate_from_start(offset):
             try:

@@ -16,12 +16,15 @@ from ottla.storage.epochs import LeaderEpochs
 from ottla.storage.errors import CorruptFile, StorageError
 from ottla.storage.folder import Folder
 from ottla.storage.lookup import (
+    Headers,
+    Located,
     Slice,
     TimestampAndOffset,
     find_by_timestamp,
     find_max_timestamp,
     locate,
     read_slice,
+    slice_at,
 )
 from ottla.storage.producers import ProducerStates
 from ottla.storage.segment import Segment
@@ -75,6 +78,7 @@ class LogView:
         "_epochs_behind",
         "_first_unstable",
         "_high_watermark",
+        "_newest",
         "_rules",
         "_truncations",
         "epochs",
@@ -119,6 +123,9 @@ class LogView:
         self._high_watermark = LogOffset(self.log_start_offset)
         self._first_unstable: LogOffset | None = None
         self._truncations = 0
+        # The last batch, if it was appended to the active segment since that became active: most
+        # readers are there, and need not search.
+        self._newest: Located | None = None
         self.is_settled = True
         """Nothing has to be written before the next append can be."""
         self._epochs_behind = False
@@ -281,19 +288,43 @@ class LogView:
             known = bound if offset == bound.offset else LogOffset(offset)
             start = yield from self._position_of(known)
             return Fetched(b"", start, aborted=[] if committed else None)
-        for segment in self._segments_from(offset):
-            limit: int | None = segment.size
-            if segment.base_offset >= bound.segment_base_offset:
-                limit = bound.position if segment.base_offset == bound.segment_base_offset else None
-            found = yield from read_slice(
-                segment, offset, max_bytes, limit=limit, minimum_one=minimum_one
+        newest = self._newest
+        if newest is not None and offset >= newest.header[0]:
+            segment = self.segments.active
+            found = yield from slice_at(
+                newest,
+                Headers(segment, newest.position),
+                max_bytes=max_bytes,
+                limit=self._limit(segment, bound),
+                minimum_one=minimum_one,
             )
-            if found is not None:
-                aborted = (yield from self._aborted(segment, offset, found)) if committed else None
-                start = LogOffset(found.base_offset, segment.base_offset, found.position)
-                return Fetched(found.data, start, found.is_first_incomplete, aborted)
+            return (yield from self._fetched(segment, offset, found, committed))
+        for segment in self._segments_from(offset):
+            sliced = yield from read_slice(
+                segment,
+                offset,
+                max_bytes,
+                limit=self._limit(segment, bound),
+                minimum_one=minimum_one,
+            )
+            if sliced is not None:
+                return (yield from self._fetched(segment, offset, sliced, committed))
         # All behind the offset was compacted away.
         return Fetched(b"", self.end)
+
+    @staticmethod
+    def _limit(segment: Segment, bound: LogOffset) -> int | None:
+        """Up to where in this segment a reader may see; None if the bound is in front of it."""
+        if segment.base_offset < bound.segment_base_offset:
+            return segment.size
+        return bound.position if segment.base_offset == bound.segment_base_offset else None
+
+    def _fetched(
+        self, segment: Segment, offset: int, found: Slice, committed: bool
+    ) -> Reading[Fetched]:
+        aborted = (yield from self._aborted(segment, offset, found)) if committed else None
+        start = LogOffset(found.base_offset, segment.base_offset, found.position)
+        return Fetched(found.data, start, found.is_first_incomplete, aborted)
 
     def _aborted(
         self, segment: Segment, offset: int, found: Slice

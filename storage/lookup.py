@@ -170,6 +170,17 @@ def read_slice(
     located, headers = yield from _locate(segment, offset, ahead_bytes=ahead_bytes)
     if located is None:
         return None
+    return (
+        yield from slice_at(
+            located, headers, max_bytes=max_bytes, limit=limit, minimum_one=minimum_one
+        )
+    )
+
+
+def slice_at(
+    located: Located, headers: Headers, *, max_bytes: int, limit: int | None, minimum_one: bool
+) -> Reading[Slice]:
+    """Batches from one on that was found."""
     position, header = located
     first_size = header.size
     wanted = max(max_bytes, first_size) if minimum_one else max_bytes
@@ -180,7 +191,7 @@ def read_slice(
         return Slice(b"", header.base_offset, position, wanted < first_size)
     data = yield from headers.read_from(position, size)
     if len(data) < min(first_size, size):
-        data = yield Read(segment.file, position, size)
+        data = yield Read(headers.segment.file, position, size)
     return Slice(data, header.base_offset, position, wanted < first_size)
 
 

@@ -103,8 +103,10 @@ class _Opening:
         yield from self._recover()
         end = yield from self._find_end()
         start = max(self.log_start_offset, self.segments.first.base_offset)
-        self.epochs.truncate_from_end(end)
+        # In this order: an entry that is moved up to the end must not be there at one start, and be
+        # gone at the next.
         self.epochs.truncate_from_start(self.log_start_offset)
+        self.epochs.truncate_from_end(end)
         text = epochs_text(self.epochs.entries)
         if text != known and (known or self.segments.size_bytes):
             path = self.folder.file(LEADER_EPOCH_CHECKPOINT)

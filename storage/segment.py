@@ -305,6 +305,13 @@ class Segment:
             self.offset_index.sync_now()
             self.time_index.sync_now()
 
+    def flush_truncation_now(self) -> None:
+        """Blocks until what was cut off is gone from the disk, also from the indexes: the log may
+        be rolled next, and recovered from there."""
+        self.offset_index.sync_now()
+        self.time_index.sync_now()
+        self.flush_now()
+
     async def flush(self) -> None:
         if not self.is_dirty:
             return
