@@ -300,23 +300,16 @@ def create_log(
     *,
     topic_id: bytes | None,
     now: Now,
+    name: str | None = None,
 ) -> Log:
-    """A new, empty log. Its folder is on disk for good when its first batch is."""
-    folder = Folder(log_dir, folder_name(topic, partition), config)
-    files = log_dir.files
-    files.make_directory(folder.path)
-    files.create(folder.file(LEADER_EPOCH_CHECKPOINT)).close()
+    """A new, empty log in a new folder. It is on disk for good when its first batch is."""
+    folder = Folder(log_dir, name or folder_name(topic, partition), config)
+    folder.files.make_directory(folder.path)
+    folder.files.create(folder.file(LEADER_EPOCH_CHECKPOINT)).close()
     segments = Segments(folder)
     segments.begin(0, now)
-    parts = LogParts(
-        segments,
-        LeaderEpochs(),
-        ProducerStates(log_dir.producer_expiration_ms),
-        Snapshots(folder, []),
-        0,
-        0,
-        0,
-    )
+    producers = ProducerStates(log_dir.producer_expiration_ms)
+    parts = LogParts(segments, LeaderEpochs(), producers, Snapshots(folder, []), 0, 0, 0)
     log = Log(folder, parts, topic=topic, partition=partition, topic_id=topic_id, now=now)
     log.is_settled = False
     return log
