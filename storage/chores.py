@@ -8,6 +8,9 @@ from __future__ import annotations
 
 import heapq
 from collections.abc import Callable
+from contextlib import suppress
+
+from ottla.protocol.errors import KafkaError
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -49,13 +52,16 @@ class Chores:
         """Blocks until all is flushed."""
         while self._flushes:
             log, offset = self._flushes.popitem()
-            log.flush_now(offset)
+            # What the disk refuses is known to the log directory, and other logs may fare better.
+            with suppress(KafkaError):
+                log.flush_now(offset)
 
     async def flush_all(self) -> None:
         """One log after the other, and returns when none is left."""
         while self._flushes:
             log = next(iter(self._flushes))
-            await log.flush(self._flushes.pop(log))
+            with suppress(KafkaError):
+                await log.flush(self._flushes.pop(log))
 
     def deadline_ms(self) -> int | None:
         """When the next file is due, by the monotonic clock."""

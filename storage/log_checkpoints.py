@@ -8,7 +8,7 @@ when it has changed, whole, and in the order in which it was asked for.
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 
 from ottla.storage.checkpoints import (
     CLEAN_SHUTDOWN,
@@ -28,7 +28,11 @@ from ottla.storage.log import Log
 
 logger = logging.getLogger(__name__)
 
-Offsets = dict[tuple[str, int], int]
+Partition = tuple[str, int]
+Offsets = dict[Partition, int]
+
+_WRITTEN = (RECOVERY_POINT_CHECKPOINT, LOG_START_OFFSET_CHECKPOINT, REPLICATION_OFFSET_CHECKPOINT)
+_LOGS_PER_SLICE = 1000
 
 
 class LogCheckpoints:
@@ -38,6 +42,7 @@ class LogCheckpoints:
         self._log_dir = log_dir
         self._logs_in = logs_in
         self._written: dict[str, bytes] = {}
+        self._writes = 0
         self.recovery_points: Offsets = {}
         self.log_starts: Offsets = {}
         self.high_watermarks: Offsets = {}
@@ -77,28 +82,16 @@ class LogCheckpoints:
 
     # writing
 
-    def _recovery_points(self) -> Offsets:
-        logs = self._logs_in(self._log_dir)
-        return {(log.topic, log.partition): log.recovery_point for log in logs}
-
-    def _log_starts(self) -> Offsets:
-        """Only those that do not begin where a segment does."""
-        return {
-            (log.topic, log.partition): log.log_start_offset
-            for log in self._logs_in(self._log_dir)
-            if log.log_start_offset > log.segments.first.base_offset
-        }
-
-    def _high_watermarks(self) -> Offsets:
-        logs = self._logs_in(self._log_dir)
-        return {(log.topic, log.partition): log.high_watermark for log in logs}
-
-    def _texts(self) -> dict[str, Callable[[], Offsets]]:
-        return {
-            RECOVERY_POINT_CHECKPOINT: self._recovery_points,
-            LOG_START_OFFSET_CHECKPOINT: self._log_starts,
-            REPLICATION_OFFSET_CHECKPOINT: self._high_watermarks,
-        }
+    def _offsets(self, name: str) -> Iterator[tuple[Partition, int]]:
+        for log in self._logs_in(self._log_dir):
+            partition = log.topic, log.partition
+            if name == RECOVERY_POINT_CHECKPOINT:
+                yield partition, log.recovery_point
+            elif name == REPLICATION_OFFSET_CHECKPOINT:
+                yield partition, log.high_watermark
+            elif log.log_start_offset > log.segments.first.base_offset:
+                # A log that begins where a segment does needs no word.
+                yield partition, log.log_start_offset
 
     def _changed(self, name: str, offsets: Offsets) -> bytes | None:
         text = offsets_text(offsets)
@@ -108,8 +101,20 @@ class LogCheckpoints:
         return text
 
     async def write(self) -> None:
-        for name, offsets in self._texts().items():
-            text = self._changed(name, offsets())
+        """Pauses now and then: there may be ten thousand logs."""
+        from asyncio import sleep
+
+        for name in _WRITTEN:
+            offsets: Offsets = {}
+            writes = self._writes
+            for count, (partition, offset) in enumerate(self._offsets(name), 1):
+                offsets[partition] = offset
+                if count % _LOGS_PER_SLICE == 0:
+                    await sleep(0)
+            if writes != self._writes:
+                # A log was truncated or deleted meanwhile: what is known of it would be too much.
+                offsets = dict(self._offsets(name))
+            text = self._changed(name, offsets)
             if text is not None:
                 try:
                     await self._log_dir.files.write_atomically(f"{self._log_dir.path}/{name}", text)
@@ -117,14 +122,15 @@ class LogCheckpoints:
                     self._not_written(name, error)
 
     def write_now(self) -> None:
-        for name, offsets in self._texts().items():
-            self._write_now(name, offsets())
+        for name in _WRITTEN:
+            self._write_now(name, dict(self._offsets(name)))
 
     def write_recovery_points_now(self) -> None:
         """A log was truncated below its recovery point: what is appended there is not safe."""
-        self._write_now(RECOVERY_POINT_CHECKPOINT, self._recovery_points())
+        self._write_now(RECOVERY_POINT_CHECKPOINT, dict(self._offsets(RECOVERY_POINT_CHECKPOINT)))
 
     def _write_now(self, name: str, offsets: Offsets) -> None:
+        self._writes += 1
         text = self._changed(name, offsets)
         if text is not None:
             try:
@@ -137,7 +143,7 @@ class LogCheckpoints:
         del self._written[name]
         self._log_dir.refused(error)
 
-    def forget(self, partition: tuple[str, int]) -> None:
+    def forget(self, partition: Partition) -> None:
         """Nothing on disk speaks of this partition any more."""
         for offsets in (self.recovery_points, self.log_starts, self.high_watermarks):
             if offsets.pop(partition, None) is not None:
@@ -156,7 +162,7 @@ class LogCheckpoints:
     def make_missing(self) -> None:
         """Kafka keeps these files from its first start on."""
         files = self._log_dir.files
-        for name in (*self._texts(), CLEANER_OFFSET_CHECKPOINT):
+        for name in (*_WRITTEN, CLEANER_OFFSET_CHECKPOINT):
             path = f"{self._log_dir.path}/{name}"
             if not files.exists(path):
                 files.create(path).close()

@@ -38,6 +38,7 @@ logger = logging.getLogger(__name__)
 
 Partition = tuple[str, int]
 METADATA_TOPIC = "__cluster_metadata"
+_REMOVED_AT_ONCE = 32
 
 
 class DuplicateFolder(StorageError):
@@ -149,28 +150,47 @@ class Logs:
         topic_id: bytes | None,
         now: Now,
         is_new: bool = True,
+        is_future: bool = False,
         path: str | None = None,
     ) -> Log:
         """A new log, in the directory `path` or the one with the fewest logs. Where it is not new,
-        it may be in a directory that is offline, and is not made a second time."""
+        it may be in a directory that is offline, and is not made a second time. A future log is to
+        take the place of the current one, in another directory."""
         if not is_new and self.offline:
             raise _storage_error(f"{topic}-{partition} may be in a directory that is offline")
         if (topic, partition) in self.refused:
             raise _storage_error(self.refused[topic, partition])
-        if (topic, partition) in self.current:
+        logs = self.future if is_future else self.current
+        if (topic, partition) in logs:
             raise ValueError(f"the log of {topic}-{partition} is there already")
+        name = folder_name(topic, partition)
+        if is_future:
+            name = folder_name(topic, partition, self._unique_id(), FUTURE_FOLDER)
         failure = _storage_error("no log directory is left")
         for log_dir in self._emptiest() if path is None else [self._log_dirs[path]]:
             try:
                 # A checkpoint that still knows an older log of this name would cut the new one.
                 self._checkpoints[log_dir.path].forget((topic, partition))
-                log = create_log(log_dir, topic, partition, config, topic_id=topic_id, now=now)
+                log = create_log(
+                    log_dir, topic, partition, config, topic_id=topic_id, now=now, name=name
+                )
             except StorageError as error:
                 failure = log_dir.refused(error)
                 continue
-            self.current[topic, partition] = log
+            logs[topic, partition] = log
             return log
         raise failure
+
+    def replace_with_future(self, partition: Partition, now: Now) -> None:
+        """Puts the future log in the place of the current one, which is deleted."""
+        future = self.future[partition]
+        high_watermark = self.current[partition].high_watermark
+        for log, path in self._set_aside([partition], DELETE_FOLDER, [self.current]):
+            log.let_go()
+            self._remove_later(log.folder.log_dir, path, now)
+        future.rename(folder_name(*partition))
+        future.update_high_watermark(high_watermark)
+        self.current[partition] = self.future.pop(partition)
 
     def _emptiest(self) -> list[LogDir]:
         counts = dict.fromkeys(self._log_dirs, 0)
@@ -180,41 +200,53 @@ class Logs:
 
     def delete(self, partitions: Iterable[Partition], now: Now) -> None:
         """Takes logs away at once; their folders go after file.delete.delay.ms."""
-        for log, path in self._set_aside(partitions, DELETE_FOLDER):
+        for log, path in self._set_aside(partitions, DELETE_FOLDER, [self.current, self.future]):
             log.let_go()
             self._remove_later(log.folder.log_dir, path, now)
 
     def set_aside_strays(self, partitions: Iterable[Partition]) -> None:
         """Takes logs away that nobody claims; their folders stay, for a person to look at."""
-        for log, path in self._set_aside(partitions, STRAY_FOLDER):
+        for log, path in self._set_aside(partitions, STRAY_FOLDER, [self.current, self.future]):
             log.let_go()
             logger.warning("log.stray path=%s", path)
 
-    def _set_aside(self, partitions: Iterable[Partition], state: str) -> list[tuple[Log, str]]:
+    def _set_aside(
+        self, partitions: Iterable[Partition], state: str, among: list[dict[Partition, Log]]
+    ) -> list[tuple[Log, str]]:
         gone = []
         for partition in partitions:
-            for logs in (self.current, self.future):
+            for logs in among:
                 log = logs.get(partition)
                 if log is None:
                     continue
-                unique_id = f"{self._random.getrandbits(128):032x}"
-                log.rename(folder_name(*partition, unique_id, state))
+                log.rename(folder_name(*partition, self._unique_id(), state))
                 del logs[partition]
                 gone.append((log, log.folder.path))
         for log_dir in {log.folder.log_dir.path: log.folder.log_dir for log, _ in gone}.values():
             self._checkpoints[log_dir.path].write_now()
         return gone
 
+    def _unique_id(self) -> str:
+        return f"{self._random.getrandbits(128):032x}"
+
     def _remove_later(self, log_dir: LogDir, path: str, now: Now) -> None:
-        files = self._files
+        files, chores = self._files, log_dir.chores
+        due_ms = now.monotonic_ms + self.default_config.file_delete_delay_ms
 
         def remove() -> None:
-            if files.exists(path):
-                files.remove_tree(path)
-                logger.info("log.deleted path=%s", path)
+            """A few files at a time: there may be thousands."""
+            if not files.exists(path):
+                return
+            names = files.list(path)
+            for name in names[:_REMOVED_AT_ONCE]:
+                files.remove(f"{path}/{name}")
+            if len(names) > _REMOVED_AT_ONCE:
+                chores.remove(remove, due_ms=due_ms)
+                return
+            files.remove_directory(path)
+            logger.info("log.deleted path=%s", path)
 
-        due_ms = now.monotonic_ms + self.default_config.file_delete_delay_ms
-        log_dir.chores.remove(remove, due_ms=due_ms)
+        chores.remove(remove, due_ms=due_ms)
 
     # directories
 
@@ -260,6 +292,12 @@ class Logs:
             if now.monotonic_ms - log.last_flush_ms >= log.config.flush_ms:
                 log.last_flush_ms = now.monotonic_ms
                 await log.flush()
+
+    def expiring_producers(self, now: Now) -> Slices[None]:
+        """Forgets producers that have not written for producer.id.expiration.ms."""
+        for log in [*self.current.values(), *self.future.values()]:
+            log.producers.remove_expired(now.wall_ms)
+            yield
 
     def deadline_ms(self) -> int | None:
         """When files are due to be removed, by the monotonic clock."""

@@ -15,7 +15,7 @@ from ottla.storage.memory_disk import Crash
 from ottla.storage.memory_files import MemoryFiles
 from ottla.storage.memory_operations import Fault, Operation
 from ottla.storage.steps import exhaust
-from tests.log_rig import NOW, TOPIC_ID, append, batches
+from tests.log_rig import NOW, TOPIC_ID, append, batch, batches
 
 CONFIG = LogConfig()
 
@@ -102,6 +102,71 @@ def test_truncation_below_the_recovery_point_is_on_disk_at_once() -> None:
     asyncio.run(logs.checkpoint())
     log.truncate_to(0, NOW)
     assert files.read_whole("a/recovery-point-offset-checkpoint") == b"0\n1\nt 0 0\n"
+
+
+def test_a_truncation_is_not_overtaken_by_a_checkpoint_under_way(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    from ottla.storage import log_checkpoints
+
+    monkeypatch.setattr(log_checkpoints, "_LOGS_PER_SLICE", 1)
+    files = MemoryFiles()
+    logs = started(files)
+    for partition in range(3):
+        made(logs, partition=partition)
+        logs.current["t", partition].flush_now()
+
+    async def main() -> None:
+        writing = asyncio.ensure_future(logs.checkpoint())
+        await asyncio.sleep(0)
+        logs.current["t", 0].truncate_to(0, NOW)
+        logs.delete([("t", 1)], NOW)
+        await writing
+
+    asyncio.run(main())
+    found = files.read_whole("a/recovery-point-offset-checkpoint")
+    assert found == b"0\n2\nt 0 0\nt 2 3\n"
+
+
+def test_a_future_log_takes_the_place_of_the_current_one() -> None:
+    files = MemoryFiles()
+    logs = started(files, "a", "b")
+    made(logs, path="a")
+    future = logs.create("t", 0, CONFIG, topic_id=TOPIC_ID, now=NOW, is_future=True, path="b")
+    append(future, 2)
+    assert future.folder.name.endswith("-future")
+    assert list(started(files.copy(), "a", "b").future) == [("t", 0)]
+    logs.replace_with_future(("t", 0), NOW)
+    assert logs.current["t", 0] is future and logs.future == {}
+    assert future.folder.path == "b/t-0"
+    opened = started(files.copy(), "a", "b")
+    assert opened.current["t", 0].folder.path == "b/t-0"
+    assert opened.current["t", 0].log_end_offset == 2
+
+
+def test_a_folder_of_many_files_is_removed_a_few_at_a_time() -> None:
+    files = MemoryFiles()
+    config = LogConfig(segment_bytes=400, segment_index_bytes=24)
+    logs = started(files, config=config)
+    log = logs.create("t", 0, config, topic_id=None, now=NOW)
+    append(log, *[1] * 60)
+    logs.delete([("t", 0)], NOW)
+    later = Now(NOW.monotonic_ms + CONFIG.file_delete_delay_ms, 0)
+    counts = []
+    while any(name.startswith("t-") for name in files.list("a")):
+        before = files.operation_count
+        logs.online[0].chores.expire(later.monotonic_ms, count_max=1)
+        counts.append(files.operation_count - before)
+    assert len(counts) > 3 and max(counts) < 50
+
+
+def test_producers_that_are_silent_are_forgotten() -> None:
+    logs = started(MemoryFiles())
+    log = logs.create("t", 0, CONFIG, topic_id=None, now=NOW)
+    log.append_as_leader(batch(producer=1), leader_epoch=0, now=NOW)
+    for wall_ms, known in [(NOW.wall_ms, 1), (NOW.wall_ms + 86_400_002, 0)]:
+        exhaust(logs.expiring_producers(Now(0, wall_ms)))
+        assert len(log.producers.producers) == known
 
 
 def test_the_clean_shutdown_file_does_not_come_back_in_a_crash() -> None:
