@@ -13,6 +13,7 @@ from importlib import import_module
 SECTIONS = {
     "codecs": "read and write the hottest messages, in microseconds",
     "batches": "read and patch the header of a record batch, in microseconds",
+    "storage": "append, read and look up beside bare system calls; open and recover",
     "startup": "import and read the first request, in milliseconds",
 }
 

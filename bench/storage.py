@@ -7,6 +7,7 @@ import gc
 import os
 import shutil
 import tempfile
+import tracemalloc
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
@@ -24,8 +25,10 @@ from ottla.storage.disk_files import DiskFiles
 from ottla.storage.folder import LogDir
 from ottla.storage.index_memory import IndexMemory
 from ottla.storage.log import Log
+from ottla.storage.log_dirs import open_log_directories
+from ottla.storage.logs import Logs
 from ottla.storage.recovery import create_log
-from ottla.storage.steps import at_once
+from ottla.storage.steps import at_once, exhaust
 
 APPEND = Goal(2.0)
 READ = Goal(1.25)
@@ -33,6 +36,9 @@ NOW = Now(0, 1_800_000_000_000)
 MIB = 1 << 20
 ROUNDS = 9
 BATCHES = 1000
+PARTITIONS = 1000
+SEGMENTS = 1000
+RECOVERED_BYTES = 256 * MIB
 
 
 def run() -> list[Table]:
@@ -42,7 +48,7 @@ def run() -> list[Table]:
     gc.freeze()
     try:
         bench = _Bench(files, place)
-        return [bench.appends(), bench.reads(), bench.lookups()]
+        return [bench.appends(), bench.reads(), bench.lookups(), openings(place)]
     finally:
         files.close()
         shutil.rmtree(place)
@@ -170,6 +176,62 @@ class _Bench:
     @staticmethod
     def _by_time(log: Log, stamps: list[int]) -> float:
         return _per_item(lambda at: at_once(log.offset_for_timestamp(at)), stamps)
+
+
+def openings(place: Path) -> Table:
+    table = Table("opening what is on disk", ["", "seconds", "bytes of memory for each"])
+    _fill(place / "many", partitions=PARTITIONS, batches_each=12, config=LogConfig())
+    table.add(f"{PARTITIONS} clean partitions", *_opened(place / "many"))
+    small = LogConfig(segment_bytes=64 << 10, segment_index_bytes=4096)
+    _fill(place / "long", partitions=1, batches_each=4 * SEGMENTS, config=small)
+    seconds, size = _opened(place / "long")
+    table.add(f"{SEGMENTS} clean segments", seconds, Cell((size.value or 0) / SEGMENTS))
+    _fill(place / "large", partitions=1, batches_each=(RECOVERED_BYTES >> 14), config=LogConfig())
+    (place / "large/.kafka_cleanshutdown").unlink()
+    (place / "large/recovery-point-offset-checkpoint").unlink()
+    table.add(f"recover {RECOVERED_BYTES >> 20} MiB after a crash", *_opened(place / "large"))
+    return table
+
+
+def _logs(place: Path, files: DiskFiles, config: LogConfig) -> Logs:
+    directories = open_log_directories(files, [str(place)], cluster_id="bench", node_id=1)
+    return Logs(files, directories, random=Random(1), default_config=config)
+
+
+def _fill(place: Path, *, partitions: int, batches_each: int, config: LogConfig) -> None:
+    files = DiskFiles()
+    logs = _logs(place, files, config)
+    exhaust(logs.opening(lambda topic: config, NOW))
+    prepared = batches(min(batches_each, 1000), records=160, value_size=90, idempotent=False)
+    for partition in range(partitions):
+        log = logs.create("bench", partition, config, topic_id=None, now=NOW)
+        for number in range(batches_each):
+            batch = prepared[number % len(prepared)]
+            patch(batch, 0, base_offset=0, leader_epoch=-1)
+            log.append_as_leader(batch, leader_epoch=0, now=NOW)
+    exhaust(logs.closing(broker_epoch=1))
+    files.close()
+
+
+def _opened(place: Path) -> tuple[Cell, Cell]:
+    files = DiskFiles()
+    logs = _logs(place, files, LogConfig())
+    gc.collect()
+    gc.freeze()
+    started = perf_counter()
+    exhaust(logs.opening(lambda topic: LogConfig(), NOW))
+    elapsed = perf_counter() - started
+    exhaust(logs.closing(broker_epoch=1))
+    logs = _logs(place, files, LogConfig())
+    tracemalloc.start()
+    before, _ = tracemalloc.get_traced_memory()
+    exhaust(logs.opening(lambda topic: LogConfig(), NOW))
+    gc.collect()
+    size = tracemalloc.get_traced_memory()[0] - before
+    tracemalloc.stop()
+    exhaust(logs.closing(broker_epoch=1))
+    files.close()
+    return Cell(elapsed), Cell(size / len(logs.current))
 
 
 def _per_item(call: Callable[[int], object], items: list[int]) -> float:
