@@ -1,11 +1,13 @@
 """What we write on disk, judged by Apache Kafka; what Apache Kafka wrote, opened by us.
 
 A random workload of ours is read by DumpLogSegments: no complaint, and line by line what we say
-ourselves.
+ourselves. The folders of a stopped or killed Kafka hold here what they held there; we append to
+them, and Kafka serves both parts.
 """
 
 import collections
-from collections.abc import Iterator
+import threading
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
@@ -13,6 +15,7 @@ import pytest
 from compat_tests.apache_kafka import Kafka
 from compat_tests.both_readers import agree, files_of_storage
 from compat_tests.dump_log import (
+    SUFFIXES,
     Lines,
     dump,
     dumpable,
@@ -20,18 +23,39 @@ from compat_tests.dump_log import (
     expected_lines,
     read_log,
 )
+from compat_tests.filled_kafka import TOPICS, Told, consumed, fill, send_batch, told
+from compat_tests.opened_folders import OpenedFolders, committed_rows, producer_states, rows
 from compat_tests.workload import Workload
 from ottla.protocol.compression import Codec
+from ottla.protocol.errors import ErrorCode
+from ottla.storage.checkpoints import (
+    CLEAN_SHUTDOWN,
+    LOG_START_OFFSET_CHECKPOINT,
+    REPLICATION_OFFSET_CHECKPOINT,
+    parse_clean_shutdown,
+    parse_offsets,
+)
+from ottla.storage.format_text import parse_leader_epoch_checkpoint
+from ottla.storage.names import LEADER_EPOCH_CHECKPOINT
 
 SEEDS = range(5)
 OPERATIONS = 500
+PROPERTIES = {
+    # After kill -9 a broker may register again only when its old session has run out.
+    "broker.session.timeout.ms": "4000",
+    "log.initial.task.delay.ms": "500",
+    "offsets.topic.num.partitions": "1",
+    "transaction.state.log.num.partitions": "2",
+    "log.flush.start.offset.checkpoint.interval.ms": "500",
+    "replica.high.watermark.checkpoint.interval.ms": "500",
+}
 ALL = ("--deep-iteration", "--print-data-log")
 
 
 @pytest.fixture(scope="module")
-def dumper(needs_kafka: None) -> Iterator[Kafka]:
+def dumper(needs_kafka: None, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Kafka]:
     """For its tools: it does not run."""
-    kafka = Kafka()
+    kafka = Kafka(data_dir=tmp_path_factory.getbasetemp())
     yield kafka
     kafka.close()
 
@@ -114,6 +138,116 @@ def test_the_specification_and_the_fast_path_agree_on_what_we_wrote(
                 agree(path)
 
 
+@pytest.mark.parametrize(
+    ("version", "ends"),
+    [("4.3.1", Kafka.stop), ("4.3.1", Kafka.kill), ("3.9.1", Kafka.stop)],
+)
+def test_kafkas_folders_are_opened_added_to_and_served_by_kafka_again(
+    version: str,
+    ends: Callable[[Kafka], None],
+    start_kafka: Callable[..., Kafka],
+    dumper: Kafka,
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    kafka = start_kafka(version=version, properties=PROPERTIES, data_dir=tmp_path)
+    fill(kafka)
+    before = {topic: told(kafka, topic) for topic in TOPICS}
+    if ends is Kafka.kill:
+        wait_for_checkpoints(kafka.data_dir, before)
+    ends(kafka)
+    written = files_of_storage(kafka.data_dir)
+    broker_epoch = epoch_of_clean_shutdown(kafka.data_dir)
+    assert (broker_epoch is None) is (ends is Kafka.kill)
+    for path in written:
+        agree(path)
+    epochs = {topic: leader_epochs(kafka.data_dir / f"{topic}-0") for topic in TOPICS}
+
+    wall_ms = max(row[1] for each in before.values() for row in each.records)
+    folders = OpenedFolders(kafka.data_dir, wall_ms=wall_ms)
+    for topic, expected in before.items():
+        log = folders.log(topic)
+        assert rows(log) == expected.records, topic
+        assert committed_rows(log) == expected.committed, topic
+        assert log.log_start_offset == expected.log_start, topic
+        assert log.high_watermark == expected.high_watermark == log.log_end_offset, topic
+        # Kafka, too, forgets a leader that appended nothing when it loads the log.
+        appended_to = [each for each in epochs[topic] if each[1] < log.log_end_offset]
+        assert log.epochs.entries == appended_to, topic
+        assert producer_states(log) == expected.producers, topic
+        folders.append(log)
+    log = folders.log("idempotent")
+    idempotent = next(iter(before["idempotent"].producers))
+    last = folders.next_batch(log, idempotent, "ours")
+    appended = log.append_as_leader(
+        bytearray(last), leader_epoch=log.epochs.latest or 0, now=folders.now
+    )
+    following = folders.next_batch(log, idempotent, "following")
+    logs = [folders.log(topic) for topic in TOPICS]
+    for log in logs:
+        log.update_high_watermark(log.log_end_offset)
+    ours = {
+        log.topic: Told(
+            rows(log),
+            committed_rows(log),
+            log.log_start_offset,
+            log.high_watermark,
+            producer_states(log),
+        )
+        for log in logs
+    }
+    folders.close(broker_epoch=-1 if broker_epoch is None else broker_epoch)
+    for path in files_of_storage(kafka.data_dir):
+        agree(path)
+    dumped = [path for topic in TOPICS for path in dumpable(kafka.data_dir / f"{topic}-0")]
+    must_be_as_we_say(dumped, *dump(dumper, dumped, *ALL))
+
+    kafka.start()
+    for topic in TOPICS:
+        assert told(kafka, topic) == ours[topic], topic
+        assert len(ours[topic].records) == len(before[topic].records) + 10 * 30 + (
+            3 if topic == "idempotent" else 0
+        )
+    end = ours["idempotent"].high_watermark
+    assert send_batch(kafka, "idempotent", last) == (ErrorCode.NONE, appended.base_offset)
+    assert send_batch(kafka, "idempotent", following) == (ErrorCode.NONE, end)
+    assert consumed(kafka, "idempotent", "read_uncommitted")[2] == end + 3
+    with capsys.disabled():
+        count = sum(len(each.records) for each in before.values())
+        print(
+            f"\n{version} after {ends.__name__}: {count} records in {counted(written)};"
+            f" {sum(len(each.records) for each in ours.values())} after us"
+        )
+
+
+def wait_for_checkpoints(directory: Path, expected: dict[str, Told]) -> None:
+    """Kafka writes them now and then."""
+    pause = threading.Event()
+    for _ in range(100):
+        starts = offsets_in(directory / LOG_START_OFFSET_CHECKPOINT)
+        ends = offsets_in(directory / REPLICATION_OFFSET_CHECKPOINT)
+        if starts.get(("deleted", 0)) == expected["deleted"].log_start and all(
+            ends.get((topic, 0)) == each.high_watermark for topic, each in expected.items()
+        ):
+            return
+        pause.wait(0.1)
+    pytest.fail("Kafka has not written its checkpoints")
+
+
+def offsets_in(path: Path) -> dict[tuple[str, int], int]:
+    return parse_offsets(str(path), path.read_bytes()) if path.exists() else {}
+
+
+def leader_epochs(folder: Path) -> list[tuple[int, int]]:
+    entries = parse_leader_epoch_checkpoint((folder / LEADER_EPOCH_CHECKPOINT).read_bytes())
+    return [(each["epoch"], each["start_offset"]) for each in entries or []]
+
+
+def epoch_of_clean_shutdown(directory: Path) -> int | None:
+    path = directory / CLEAN_SHUTDOWN
+    return parse_clean_shutdown(path.read_bytes()) if path.exists() else None
+
+
 def must_be_as_we_say(paths: list[Path], printed: Lines, complaints: Lines) -> None:
     assert set(printed) == set(paths)
     for path in paths:
@@ -132,5 +266,5 @@ def is_zeros(path: Path) -> bool:
 
 
 def counted(paths: list[Path]) -> str:
-    counts = collections.Counter(path.suffix for path in paths)
+    counts = collections.Counter(path.suffix for path in paths if path.suffix in SUFFIXES)
     return ", ".join(f"{count} {suffix}" for suffix, count in sorted(counts.items()))
