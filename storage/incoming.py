@@ -11,7 +11,6 @@ from ottla.protocol.errors import ErrorCode, KafkaError
 from ottla.protocol.record_build import build_batch
 from ottla.protocol.record_validate import ProduceRules, validate_produced
 from ottla.protocol.records import (
-    CODEC_MASK,
     HEADER_SIZE,
     LOG_APPEND_TIME_FLAG,
     LOG_OVERHEAD,
@@ -57,6 +56,7 @@ def rules_of(config: LogConfig, *, walked_count_max: int) -> ProduceRules:
         timestamp_before_max_ms=config.message_timestamp_before_max_ms,
         timestamp_after_max_ms=config.message_timestamp_after_max_ms,
         compacted=config.is_compacted,
+        codec=config.compression_type,
         walked_count_max=walked_count_max,
     )
 
@@ -73,8 +73,7 @@ def from_client(
     """The one batch that a client produced, mended where Kafka mends, in its place."""
     produced = validate_produced(data, rules, now_ms=now.wall_ms)
     header = produced.header
-    codec = config.compression_type
-    if produced.must_rebuild or (codec is not None and codec != header.attributes & CODEC_MASK):
+    if produced.must_rebuild:
         data, header = _rebuilt(data, header, config, rules)
     size = header[1] + LOG_OVERHEAD
     if size != len(data):
@@ -100,7 +99,7 @@ def from_client(
 def _rebuilt(
     data: Buffer, header: BatchHeader, config: LogConfig, rules: ProduceRules
 ) -> tuple[bytearray, BatchHeader]:
-    """The same records with consecutive offsets, in the topic's compression."""
+    """The same records, in the topic's compression."""
     codec = header.compression if config.compression_type is None else config.compression_type
     records = iterate_records(data, 0, header, decompressed_max=rules.decompressed_max)
     built = build_batch(

@@ -172,12 +172,16 @@ class Log(LogUpkeep):
         markers: tuple[Marker | None, ...],
         origin: Origin,
     ) -> Duplicate | None:
-        for number, header in enumerate(headers):
+        if not markers:
+            for header in headers:
+                if header[9] >= 0:
+                    duplicate = self.producers.check(header, origin=origin)
+                    if duplicate is not None:
+                        return duplicate
+            return None
+        for header, marker in zip(headers, markers, strict=True):
             if header[9] >= 0:
-                marker = markers[number] if markers else None
-                duplicate = self.producers.check(header, origin=origin, marker=marker)
-                if duplicate is not None:
-                    return duplicate
+                self.producers.check(header, origin=origin, marker=marker)
         return None
 
     def _place_for(self, size: int, headers: tuple[BatchHeader, ...], now: Now) -> Segment:

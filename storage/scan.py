@@ -170,8 +170,9 @@ def _learn(
     segment: Segment,
 ) -> None:
     epoch = header.partition_leader_epoch
-    if epoch >= 0 and epoch != epochs.latest and epochs.epoch_for(header.base_offset) != epoch:
-        # A truncation may be undone by a crash, and an epoch that was assigned behind it not.
+    if epoch >= 0 and epochs.epoch_for(header.base_offset) != epoch:
+        # A crash may undo a truncation, or bring the log start back, and leave the epochs that were
+        # written then.
         epochs.truncate_from_end(header.base_offset)
         if epochs.latest is None or epoch > epochs.latest:
             epochs.assign(epoch, header.base_offset)
