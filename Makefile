@@ -15,7 +15,7 @@ PIP_INSTALL := $(BIN)/python -m pip --disable-pip-version-check install --quiet
 PYTHON_SUFFICES := import sys; sys.exit(sys.version_info < (3, 11))
 
 .DEFAULT_GOAL := help
-.PHONY: help setup test check packaging compat bench fuzz
+.PHONY: help setup test check packaging compat bench fuzz simulate
 
 help: ## list these commands
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "make %-10s %s\n", $$1, $$2 }' Makefile
@@ -43,6 +43,9 @@ bench: $(VENV)/.dev ## measure Ottla beside what else could do the same work, in
 
 fuzz: $(VENV)/.dev ## feed a million mutated inputs to everything that reads bytes
 	$(BIN)/python -m tests.fuzz $(ARGS)
+
+simulate: $(VENV)/.dev ## cut random lives of a log at every operation (STATES=500000)
+	$(BIN)/python -m tests.simulation.crash $(if $(STATES),--states $(STATES)) $(ARGS)
 
 # The stamps: a second call finds nothing to do, a changed pyproject.toml is installed again.
 # pip reads dependency groups from 25.1 on; the pip that came with the Python may be older.

@@ -1,0 +1,213 @@
+"""Whether a log that was opened after a crash is one that this crash may have left.
+
+Everything here complains with an AssertionError of one line. Knows the model and the opened log,
+and not how the disk came to be.
+"""
+
+from collections.abc import Iterator
+from itertools import pairwise
+
+from ottla.storage.log import Log
+from ottla.storage.steps import at_once
+from tests.simulation.history import Aborted, Batch, History, Known, Mark, records_of, replayed
+from tests.simulation.world import aborted_in, known_in, stored_in
+
+
+class Wrong(AssertionError):
+    """A crash has left what it must not."""
+
+
+def check_recovered(log: Log | None, history: History, count: int) -> None:
+    """`count` operations were done before the crash."""
+    before, after = history.around(count)
+    marks = history.marks
+    safe = min(marks[before].safe, marks[after].safe)
+    if log is None:
+        if marks[before].is_there:
+            raise Wrong("the log is gone")
+        return
+    starts = [mark.start for mark in marks[history.since_checkpoint(before) : after + 1]]
+    if not min(starts) <= log.log_start_offset <= max(starts):
+        raise Wrong(f"{log} starts outside {min(starts)} to {max(starts)}")
+    visible = max(log.log_start_offset, max(marks[before].start, marks[after].start))
+    found = stored_in(log)
+    _check_order(found, log, history, visible)
+    here = [batch for batch in found if batch.last >= visible]
+    _check_safe(here, marks[before], marks[after], start=visible, safe=safe)
+    candidates = marks[history.since_flush(before) : after + 1]
+    lineages = _lineages(
+        here, candidates, safe, log.log_end_offset, has_holes=log.config.is_compacted
+    )
+    _check_epochs(log, here, visible)
+    _check_by_lineage(log, found, lineages)
+    _check_lookups(log, found)
+
+
+def _check_order(found: tuple[Batch, ...], log: Log, history: History, start: int) -> None:
+    """What a cleaner has made of batches below the log start the model does not know."""
+    end = -1
+    for batch in found:
+        if batch.base < end:
+            raise Wrong(f"{batch.base} comes behind {end - 1}")
+        is_known = batch.last >= start or not log.config.is_compacted
+        if is_known and batch.data not in history.versions.get(batch.base, ()):
+            raise Wrong(f"the batch at {batch.base} was never there")
+        end = batch.last + 1
+    if found and end > log.log_end_offset:
+        raise Wrong(f"a batch ends at {end}, {log} before")
+
+
+def _check_safe(found: list[Batch], before: Mark, after: Mark, *, start: int, safe: int) -> None:
+    """Below `safe` there is what both marks have, and nothing that neither has."""
+    here = {batch.data for batch in found if batch.last < safe}
+    old, new = ({b.data for b in m.stored if start <= b.last < safe} for m in (before, after))
+    if lost := (old & new) - here:
+        raise Wrong(f"flushed, and gone: {sorted(_bases(lost))} after {after.name}")
+    if strange := here - old - new:
+        raise Wrong(f"not there before the crash: {sorted(_bases(strange))} after {after.name}")
+    # What a swap was about to replace is there in one form or the other.
+    offsets = {offset for batch in found for offset in range(batch.base, batch.last + 1)}
+    for batch in after.stored:
+        if start <= batch.base and batch.last < safe and not offsets >= {batch.base, batch.last}:
+            raise Wrong(f"neither the old nor the new form of {batch.base} is there")
+
+
+def _bases(batches: set[bytes]) -> list[int]:
+    return [int.from_bytes(data[:8]) for data in batches]
+
+
+def _lineages(
+    found: list[Batch], candidates: list[Mark], safe: int, end: int, *, has_holes: bool
+) -> list[Mark]:
+    """The marks of which the log holds the beginning. Nobody can tell a hole in a compacted log,
+    where the end of a segment is lost and the next one is not, from what a cleaner leaves."""
+    behind = [batch.data for batch in found if batch.last >= safe]
+    first = found[0].base if found else end
+    fitting = []
+    for mark in reversed(candidates):
+        wanted = [b.data for b in mark.stored if b.last >= safe and b.base >= first]
+        if mark.end >= end and (
+            behind == wanted[: len(behind)] or (has_holes and _is_part(behind, wanted))
+        ):
+            fitting.append(mark)
+    # A cleaning in progress leaves old segments beside new ones.
+    if not fitting and candidates[-1].name == "compact":
+        both = {batch.data for mark in candidates[-2:] for batch in mark.stored}
+        if both >= set(behind):
+            fitting.append(candidates[-1])
+    if not fitting:
+        there = [int.from_bytes(data[:8]) for data in behind]
+        marks = [(mark.name, mark.end) for mark in candidates]
+        raise Wrong(f"behind {safe} stands {there} to {end}, and never did so: {marks[-30:]}")
+    return fitting
+
+
+def _is_part(part: list[bytes], whole: list[bytes]) -> bool:
+    """Whether all of it comes in the whole, in this order."""
+    rest = iter(whole)
+    return all(each in rest for each in part)
+
+
+def _check_by_lineage(log: Log, found: tuple[Batch, ...], lineages: list[Mark]) -> None:
+    """One of them at least must explain what the log knows."""
+    for number, lineage in enumerate(lineages, 1):
+        try:
+            _check_producers(log, found, lineage)
+            _check_aborted(aborted_in(log), found, lineage, log)
+            return
+        except Wrong:
+            if number == len(lineages):
+                raise
+
+
+def _check_producers(log: Log, found: tuple[Batch, ...], lineage: Mark) -> None:
+    """Those of the batches that survived are known, and nobody by what did not survive."""
+    end = log.log_end_offset
+    wanted, _ = replayed(found, end)
+    possible, _ = replayed(lineage.appended, end)
+    known = known_in(log)
+    for producer_id, state in known.items():
+        if log.config.is_compacted and _was_so(producer_id, state, lineage.appended):
+            # The last batch that the log has lost had let the cleaner take the ones before.
+            continue
+        if not _is_mixed(state, wanted.get(producer_id), possible.get(producer_id)):
+            raise Wrong(
+                f"producer {producer_id} is {state}, by the log {wanted.get(producer_id)},"
+                f" by all that was appended {possible.get(producer_id)}"
+            )
+    if missing := wanted.keys() - known.keys():
+        raise Wrong(f"producers {sorted(missing)} are forgotten")
+
+
+def _was_so(producer_id: int, state: Known, appended: tuple[Batch, ...]) -> bool:
+    return any(
+        header.producer_id == producer_id
+        and (header.producer_epoch, header.last_offset) == (state.epoch, state.last_offset)
+        for header, _ in appended
+    )
+
+
+def _is_mixed(state: Known, wanted: Known | None, possible: Known | None) -> bool:
+    """What is gone from the log may be known of a snapshot, or not any more."""
+    if possible is None:
+        return False
+    forms = [possible] if wanted is None else [possible, wanted]
+    return state.epoch == possible.epoch and all(
+        value in [form[number] for form in forms] + [-1] for number, value in enumerate(state)
+    )
+
+
+def _check_epochs(log: Log, found: list[Batch], start: int) -> None:
+    entries = log.epochs.entries
+    for earlier, later in pairwise(entries):
+        if not (earlier.epoch < later.epoch and earlier.start_offset < later.start_offset):
+            raise Wrong(f"epochs {entries} do not rise")
+    if entries and entries[-1].start_offset > log.log_end_offset:
+        raise Wrong(f"epochs {entries} reach behind {log}")
+    for batch in found:
+        if log.epochs.epoch_for(max(batch.base, start)) != batch.header.partition_leader_epoch:
+            raise Wrong(
+                f"the batch at {batch.base} is of epoch {batch.header.partition_leader_epoch},"
+                f" the epochs are {entries}"
+            )
+
+
+def _check_aborted(here: list[Aborted], found: tuple[Batch, ...], lineage: Mark, log: Log) -> None:
+    """Each transaction whose records are there is named, and none that was not aborted."""
+    _, wanted = replayed(found, log.log_end_offset)
+    _, possible = replayed(lineage.appended, log.log_end_offset)
+    ends = {(producer_id, last) for producer_id, _, last in possible}
+    ends |= {(producer_id, last) for producer_id, _, last in wanted}
+    if strange := [each for each in here if (each[0], each[2]) not in ends]:
+        raise Wrong(f"never aborted: {strange}")
+    named = {(producer_id, last) for producer_id, _, last in here}
+    for producer_id, first, last in wanted:
+        if first >= log.log_start_offset and (producer_id, last) not in named:
+            raise Wrong(f"the abort of {producer_id} at {first} to {last} is forgotten")
+
+
+def _check_lookups(log: Log, found: tuple[Batch, ...]) -> None:
+    """The indexes lead where they must, near the ends and in the middle."""
+    for number in {0, len(found) // 2, len(found) - 1} if found else ():
+        batch = found[number]
+        offset = max(batch.base, log.log_start_offset)
+        fetched = log.read(offset, 1)
+        if fetched is None or bytes(fetched.data[: len(batch.data)]) != batch.data:
+            raise Wrong(f"a read of {offset} finds another batch")
+        if log.log_start_offset > log.segments.first.base_offset or log.config.is_compacted:
+            # As in Kafka, a time is looked for in the first segment that has it, below the log
+            # start and in empty batches too, and in no other.
+            continue
+        latest = batch.header.max_timestamp
+        at = at_once(log.offset_for_timestamp(latest))
+        wanted = next(_not_earlier(found, latest, log.log_start_offset), None)
+        if wanted != (None if at is None else at.offset):
+            raise Wrong(f"the time {latest} is found at {at}, and is at {wanted}")
+
+
+def _not_earlier(found: tuple[Batch, ...], timestamp: int, start: int) -> Iterator[int]:
+    for batch in found:
+        if batch.header.max_timestamp >= timestamp:
+            for record in records_of(batch):
+                if record.timestamp >= timestamp and record.offset >= start:
+                    yield record.offset
