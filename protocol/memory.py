@@ -26,8 +26,8 @@ _EXACT_FACTOR = 15
 _HEADER_BYTES = 32  # of an object with slots, with what the garbage collector puts before it
 _LIST_BYTES = 80
 _EMPTY_LIST_BYTES = 56
-# Those that a struct may hold by the dozen are counted by their size.
-_NUMBER_BYTES = {"Bool": 0, "Int8": 0, "Int16": 28, "Uint16": 28, "Int64": 36, "Uuid": 50}
+# Integers of up to 60 bits take as much as one another, down to the -128 of an Int8.
+_NUMBER_BYTES = {"Bool": 0, "Int64": 36, "Uuid": 50}
 _INT_BYTES = 32
 _RECORDS_BYTES = 200  # a memoryview
 # Without the characters: any string; one that is ASCII; bytes.

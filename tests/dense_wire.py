@@ -16,6 +16,7 @@ TEXTS = (
     b"a",
     b"ab",
     b"abc",
+    b"abcd",
     "\u0100".encode(),
     "\u65e5".encode(),
     "\U0001f980".encode(),
@@ -43,7 +44,7 @@ class Style:
 def random_style(dice: Random) -> Style:
     return Style(
         text=dice.choice(TEXTS),
-        number=dice.choice((0, 0x7F)),
+        number=dice.choice((0, 0x7F, 0x80)),
         null=dice.random() < 0.5,
         inner=dice.choice((0, 0, 1, 2)),
         unknown=dice.choice(UNKNOWN_TAGS) if dice.random() < 0.3 else b"\x00",

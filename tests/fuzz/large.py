@@ -20,7 +20,7 @@ from tests.random_messages import PAIRS, schema_named
 HOSTILE_SECONDS_MAX = 0.050
 # Below the size from which messages are read in another way, and above.
 SHAPE_SIZES = (15_000, 60_000, 100_000)
-SHAPES = 400
+SHAPES = 3000
 APIS_BY_NAME = {api.name: api for api in APIS.values()}
 
 
