@@ -28,6 +28,7 @@ from compat_tests.opened_folders import OpenedFolders, committed_rows, producer_
 from compat_tests.workload import Workload
 from ottla.protocol.compression import Codec
 from ottla.protocol.errors import ErrorCode
+from ottla.protocol.records import ControlRecordType, read_control
 from ottla.storage.checkpoints import (
     CLEAN_SHUTDOWN,
     LOG_START_OFFSET_CHECKPOINT,
@@ -35,7 +36,9 @@ from ottla.storage.checkpoints import (
     parse_clean_shutdown,
     parse_offsets,
 )
+from ottla.storage.format_index import parse_transaction_index
 from ottla.storage.format_text import parse_leader_epoch_checkpoint
+from ottla.storage.log import Log
 from ottla.storage.names import LEADER_EPOCH_CHECKPOINT
 
 SEEDS = range(5)
@@ -108,6 +111,42 @@ def test_kafka_reads_what_a_crash_left(dumper: Kafka, workloads: list[Workload])
     assert sum(path.suffix == ".log" for path in paths) > 20 * len(SEEDS)
 
 
+def test_our_transaction_indexes_say_what_the_batches_say(workloads: list[Workload]) -> None:
+    """Made again from the log in another way, where nothing of it was deleted or compacted."""
+    compared = 0
+    for each in workloads:
+        for topic in ("plain", "stamped", "packed"):
+            paths = dumpable(each.directory / f"{topic}-0")
+            logs = [path for path in paths if path.suffix == ".log"]
+            if int(logs[0].stem) != 0:
+                continue
+            stored = [
+                tuple(entry.values())[-4:]
+                for path in paths
+                if path.suffix == ".txnindex"
+                for entry in parse_transaction_index(path.read_bytes())
+            ]
+            assert stored == aborted_in(logs), logs[0]
+            compared += len(stored)
+    assert compared > len(SEEDS)
+
+
+def aborted_in(logs: list[Path]) -> list[tuple[int, ...]]:
+    """Producer id, first offset, offset of the marker, last stable offset after it."""
+    found: list[tuple[int, ...]] = []
+    ongoing: dict[int, int] = {}
+    for header, records in (batch for path in logs for batch in read_log(path)):
+        producer_id, offset = header.producer_id, header.base_offset
+        if header.is_transactional and not header.is_control:
+            ongoing.setdefault(producer_id, offset)
+        elif header.is_control and producer_id in ongoing:
+            first = ongoing.pop(producer_id)
+            if read_control(records[0]).type is ControlRecordType.ABORT:
+                stable = min(ongoing.values(), default=offset + 1)
+                found.append((producer_id, first, offset, stable))
+    return found
+
+
 def test_the_workload_had_something_of_everything(workloads: list[Workload]) -> None:
     """Or the tests above would prove less than they say."""
     batches = [
@@ -166,16 +205,8 @@ def test_kafkas_folders_are_opened_added_to_and_served_by_kafka_again(
     wall_ms = max(row[1] for each in before.values() for row in each.records)
     folders = OpenedFolders(kafka.data_dir, wall_ms=wall_ms)
     for topic, expected in before.items():
-        log = folders.log(topic)
-        assert rows(log) == expected.records, topic
-        assert committed_rows(log) == expected.committed, topic
-        assert log.log_start_offset == expected.log_start, topic
-        assert log.high_watermark == expected.high_watermark == log.log_end_offset, topic
-        # Kafka, too, forgets a leader that appended nothing when it loads the log.
-        appended_to = [each for each in epochs[topic] if each[1] < log.log_end_offset]
-        assert log.epochs.entries == appended_to, topic
-        assert producer_states(log) == expected.producers, topic
-        folders.append(log)
+        must_hold(folders.log(topic), expected, epochs[topic])
+        folders.append(folders.log(topic))
     log = folders.log("idempotent")
     idempotent = next(iter(before["idempotent"].producers))
     last = folders.next_batch(log, idempotent, "ours")
@@ -183,19 +214,7 @@ def test_kafkas_folders_are_opened_added_to_and_served_by_kafka_again(
         bytearray(last), leader_epoch=log.epochs.latest or 0, now=folders.now
     )
     following = folders.next_batch(log, idempotent, "following")
-    logs = [folders.log(topic) for topic in TOPICS]
-    for log in logs:
-        log.update_high_watermark(log.log_end_offset)
-    ours = {
-        log.topic: Told(
-            rows(log),
-            committed_rows(log),
-            log.log_start_offset,
-            log.high_watermark,
-            producer_states(log),
-        )
-        for log in logs
-    }
+    ours = {topic: told_by_us(folders.log(topic)) for topic in TOPICS}
     folders.close(broker_epoch=-1 if broker_epoch is None else broker_epoch)
     for path in files_of_storage(kafka.data_dir):
         agree(path)
@@ -218,6 +237,24 @@ def test_kafkas_folders_are_opened_added_to_and_served_by_kafka_again(
             f"\n{version} after {ends.__name__}: {count} records in {counted(written)};"
             f" {sum(len(each.records) for each in ours.values())} after us"
         )
+
+
+def must_hold(log: Log, expected: Told, epochs: list[tuple[int, int]]) -> None:
+    """What Kafka had."""
+    assert rows(log) == expected.records, log
+    assert committed_rows(log) == expected.committed, log
+    assert log.log_start_offset == expected.log_start, log
+    assert log.high_watermark == expected.high_watermark == log.log_end_offset, log
+    # Kafka, too, forgets a leader that appended nothing when it loads the log.
+    assert log.epochs.entries == [each for each in epochs if each[1] < log.log_end_offset], log
+    assert producer_states(log) == expected.producers, log
+
+
+def told_by_us(log: Log) -> Told:
+    """With all of it committed."""
+    high_watermark = log.update_high_watermark(log.log_end_offset)
+    committed = committed_rows(log)
+    return Told(rows(log), committed, log.log_start_offset, high_watermark, producer_states(log))
 
 
 def wait_for_checkpoints(directory: Path, expected: dict[str, Told]) -> None:
