@@ -11,7 +11,7 @@ from multiprocessing import get_context
 from time import perf_counter
 from typing import NamedTuple
 
-from tests.simulation.states import Failure, Run, State
+from tests.simulation.states import SURPRISES, Failure, Run, State
 
 FAILURES_SHOWN = 20
 # No seed has fewer.
@@ -29,7 +29,7 @@ def seen_of(seed: int) -> Seen:
     logging.disable(logging.CRITICAL)
     try:
         run = Run(seed)
-    except Exception as error:
+    except SURPRISES as error:
         return Seen(seed, 0, [Failure(State(seed, 0, 0), f"no crash is needed: {error!r}"[:400])])
     outcomes = list(run.failures())
     return Seen(seed, len(outcomes), [each for each in outcomes if each is not None])

@@ -6,9 +6,13 @@ seed, how many storage operations were done, and which of the crashes there.
 
 from collections.abc import Iterator
 from random import Random
+from struct import error as StructError
 from typing import NamedTuple
 
+from ottla.protocol.errors import KafkaError
+from ottla.protocol.wire import ProtocolError
 from ottla.storage.clock import Now
+from ottla.storage.errors import StorageError
 from ottla.storage.memory_disk import Crash
 from ottla.storage.memory_files import MemoryFiles
 from tests.simulation.checks import Wrong, check_recovered
@@ -19,6 +23,12 @@ STATES_PER_CUT = 5
 # The first states of a cut are the plain extremes.
 _CRASHES = (Crash.SYNCED, Crash.EVERYTHING)
 _ANY = tuple(crash for crash in Crash if crash not in _CRASHES)
+
+# What a mistake of ours could look like, wherever it is.
+SURPRISES = (
+    *(ArithmeticError, AssertionError, AttributeError, LookupError, OSError, RuntimeError),
+    *(TypeError, ValueError, StructError, KafkaError, ProtocolError, StorageError),
+)
 
 
 class State(NamedTuple):
@@ -67,7 +77,7 @@ class Run:
     def failure(self, state: State, disk: MemoryFiles) -> Failure | None:
         try:
             self.check(state, disk)
-        except Exception as error:
+        except SURPRISES as error:
             reason = str(error).replace("\n", " ")[:400]
             return Failure(state, f"{type(error).__name__}: {reason}")
         return None
