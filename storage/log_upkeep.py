@@ -11,6 +11,7 @@ import logging
 from ottla.protocol.errors import ErrorCode, KafkaError
 from ottla.storage.checkpoints import epochs_text, partition_metadata_text
 from ottla.storage.clock import Now
+from ottla.storage.epochs import LeaderEpochs
 from ottla.storage.errors import DiskFull, OutOfResources, StorageError
 from ottla.storage.log_view import LogView
 from ottla.storage.names import LEADER_EPOCH_CHECKPOINT, PARTITION_METADATA
@@ -71,6 +72,24 @@ class LogUpkeep(LogView):
         self.check()
         try:
             self._assign_epoch(epoch, self.log_end_offset)
+        except StorageError as error:
+            raise self.folder.log_dir.refused(error) from error
+
+    async def assign_epoch_aside(self, epoch: int) -> None:
+        """The same without holding up the event loop; nobody may append meanwhile."""
+        self.check()
+        before = self.epochs.entries.copy()
+        later = LeaderEpochs(before)
+        if not later.assign(epoch, self.log_end_offset):
+            return
+        path = self.folder.file(LEADER_EPOCH_CHECKPOINT)
+        try:
+            await self.folder.files.write_atomically(path, epochs_text(later.entries))
+            is_overtaken = self.epochs.entries != before
+            self.epochs.assign(epoch, self.log_end_offset)
+            if is_overtaken:
+                # By a truncation: what was written knows too much.
+                self._write_epochs()
         except StorageError as error:
             raise self.folder.log_dir.refused(error) from error
 

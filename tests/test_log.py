@@ -345,3 +345,21 @@ def test_a_leader_assigns_its_epoch_before_it_appends() -> None:
     append(log, 2)
     log.assign_epoch(3)
     assert rig.files.read_whole(rig.path("leader-epoch-checkpoint")) == b"0\n2\n0 0\n3 2\n"
+
+
+def test_an_epoch_can_be_assigned_while_others_work() -> None:
+    import asyncio
+
+    rig = Rig()
+    log = rig.create()
+    append(log, 2)
+
+    async def main() -> None:
+        assigning = asyncio.ensure_future(log.assign_epoch_aside(3))
+        await asyncio.sleep(0)
+        assert log.epochs.latest == 0
+        await assigning
+
+    asyncio.run(main())
+    assert log.epochs.entries == [(0, 0), (3, 2)]
+    assert rig.files.read_whole(rig.path("leader-epoch-checkpoint")) == b"0\n2\n0 0\n3 2\n"
