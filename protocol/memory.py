@@ -16,7 +16,7 @@ _OBJECT_BYTES_MAX = 64 << 20
 # their number. It may become fewer objects, so that a hostile one is refused before it held up
 # everybody else; the exact reader takes several times as long as the fast one.
 _LARGE_MESSAGE_BYTES = 16 << 20
-_LARGE_FAST_BYTES_MAX = 4 << 20
+_LARGE_FAST_BYTES_MAX = 6 << 20
 _LARGE_EXACT_BYTES_MAX = 256 << 10
 # Of the 16 bytes for each byte received one is the copy that is read from. The fast reader leaves
 # four more to the characters of strings, which it does not count: one may take 4 bytes.

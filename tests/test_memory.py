@@ -10,6 +10,7 @@ from random import Random
 import pytest
 
 from ottla.protocol import decoder, memory
+from ottla.protocol.messages.fetch import FetchableTopicResponse, FetchResponse, PartitionData
 from ottla.protocol.messages.metadata_records import BrokerRegistrationChangeRecord
 from ottla.protocol.messages.offsets import OffsetFetchRequest
 from ottla.protocol.schema import ZERO, Schema, encode, reader
@@ -89,19 +90,36 @@ def test_large_requests_that_clients_do_send_pass(
     assert not cost.refusal and cost.within_law
 
 
-# --- large messages are refused soon --------------------------------------------------------
-
-# A machine that has nothing else to do needs less than 50 ms (`make fuzz` prints them); what is
-# to be seen here is whether a hostile message gets away with several times as much.
-SECONDS_MAX = 0.25
+# --- large messages are refused -------------------------------------------------------------
 
 
-def test_large_hostile_messages_are_refused_soon() -> None:
+def test_large_hostile_messages_are_refused() -> None:
+    """How soon is what `make fuzz` measures."""
     for hostile in hostile_messages():
         cls = schema_named(hostile.name).cls
         cost = cost_of(cls, hostile.version, memoryview(hostile.data))
         print(f"{hostile.name}, {hostile.what}: {cost}")
-        assert cost.refusal and cost.within_law and cost.seconds < SECONDS_MAX, hostile.what
+        assert cost.refusal and cost.within_law, hostile.what
+
+
+def test_a_large_answer_to_a_follower_passes() -> None:
+    """20 MB for 10,000 partitions: large because of its records, but not only."""
+    partitions = [
+        PartitionData(
+            partition_index=index,
+            error_code=0,
+            high_watermark=2**40,
+            aborted_transactions=None,
+            records=bytes(2000),
+        )
+        for index in range(10_000)
+    ]
+    topics = [FetchableTopicResponse(topic="topic", partitions=partitions)]
+    for version in (4, 12):
+        data = encode(FetchResponse(throttle_time_ms=0, responses=topics), version)
+        cost = cost_of(FetchResponse, version, memoryview(data))
+        print(f"FetchResponse v{version}: {cost}")
+        assert not cost.refusal and cost.within_law
 
 
 def test_what_the_fast_reader_read_is_gone_before_the_exact_one_begins(
