@@ -165,10 +165,18 @@ def build_json(fields: Mapping[str, Any]) -> bytes:
     return json.dumps(fields, separators=(",", ":")).encode() if fields else b""
 
 
+# A quorum of hundreds of voters has fewer.
+_BRACKETS_MAX = 800
+
+
 def _json_object(data: bytes) -> Fields:
+    text = _text(data)
+    # Python's own limit of nesting differs between its versions, and its printer has another one.
+    if text.count("[") + text.count("{") > _BRACKETS_MAX:
+        raise FormatError(0, "nested too deeply")
     try:
-        fields = json.loads(_text(data))
-    except (ValueError, RecursionError) as error:
+        fields = json.loads(text)
+    except ValueError as error:
         position = getattr(error, "pos", 0)
         raise FormatError(position, f"not JSON: {getattr(error, 'msg', error)}") from None
     if not isinstance(fields, dict):

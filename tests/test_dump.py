@@ -251,7 +251,7 @@ BROKEN: dict[str, tuple[str, bytes, str, int]] = {  # name, bytes, complaint, ro
     "quorum state nested deeply": (
         "quorum-state",
         b'{"data_version":0,"a":' + b"[" * 900 + b"]" * 900 + b"}",
-        "nested too deeply",
+        "position 0: nested too deeply",
         0,
     ),
     "quorum state with our own words": (

@@ -58,7 +58,7 @@ BROKEN_TEXTS: list[tuple[Callable[[bytes], Any], bytes, int, str]] = [
     (parse_meta_properties, b"#\nnode.id 1\n", 2, "no `=`"),
     (parse_clean_shutdown, b"{", 1, "not JSON"),
     (parse_clean_shutdown, b"[]", 0, "not an object"),
-    (parse_quorum_state, b"[" * 100_000, 0, "not JSON"),
+    (parse_quorum_state, b"[" * 100_000, 0, "nested too deeply"),
     (parse_quorum_state, b'{"data_version":2}', 0, "data_version"),
     (parse_quorum_state, b"{}", 0, "data_version"),
 ]
