@@ -393,8 +393,9 @@ class _Compiler:
         values = "".join(f"{expression}, " for each, expression in waiting if each != "x")
         packers = _counted_packers(before, code) if waiting else _COUNTED[code]
         short = self.source.name_for("short", packers)
+        nothing = "" if waiting else f"one[1] if {count} == 1 else "
         self.ready.append(
-            f"{short}[{count}]({values}{count}, *{items}) if {count} < 16 "
+            f"{nothing}{short}[{count}]({values}{count}, *{items}) if {count} < 16 "
             f"else {f'{self.packed(waiting)} + ' if waiting else ''}"
             f"{self.use(_uvarint)}({count}) + pack(f'>{{{count} - 1}}{code}', *{items})"
         )
