@@ -18,6 +18,8 @@ COMMAND = [sys.executable, "-m", "ottla.protocol"]
 REPOSITORY = Path(__file__).parent.parent
 HEARTBEAT = {"groupId": "g", "generationId": 1, "memberId": "m", "groupInstanceId": None}
 HEARTBEAT_HEX = "026700000001026d0000"
+# An answer must come though nothing else makes Python write it at once.
+BUFFERED = {name: value for name, value in os.environ.items() if name != "PYTHONUNBUFFERED"}
 
 
 def line_of(**query: Any) -> str:
@@ -128,7 +130,7 @@ def test_random_bytes_get_an_answer(name: str) -> None:
 
 
 def run(lines: bytes, *arguments: str) -> subprocess.CompletedProcess[bytes]:
-    environment = {**os.environ, "PYTHONIOENCODING": "ascii", "LC_ALL": "C"}
+    environment = {**BUFFERED, "PYTHONIOENCODING": "ascii", "LC_ALL": "C"}
     return subprocess.run(
         [*COMMAND, *arguments], input=lines, capture_output=True, env=environment, cwd=REPOSITORY
     )
@@ -152,7 +154,7 @@ def test_the_command_answers_line_by_line_and_goes_on() -> None:
 def test_an_answer_comes_before_the_next_line_is_sent() -> None:
     line = line_of(message="ApiVersionsRequest", version=0, hex="") + "\n"
     with subprocess.Popen(
-        COMMAND, stdin=subprocess.PIPE, stdout=subprocess.PIPE, cwd=REPOSITORY
+        COMMAND, stdin=subprocess.PIPE, stdout=subprocess.PIPE, cwd=REPOSITORY, env=BUFFERED
     ) as process:
         assert process.stdin and process.stdout
         for _ in range(3):

@@ -51,10 +51,12 @@ def test_no_array_of_any_message_breaks_the_law(name: str, monkeypatch: pytest.M
 
 @pytest.mark.parametrize("name", NAMES)
 def test_no_small_message_breaks_the_law(name: str) -> None:
+    """One array of each message, as large as the fast reader takes; `make fuzz` tries them all."""
     schema = schema_named(name)
     largest = decoder.FAST_WITH_RECORDS_MAX if schema.has_records else decoder.FAST_MAX
     version = schema.versions[1]
-    for path in array_paths(schema, version):
+    paths = list(array_paths(schema, version))
+    for path in Random(name).sample(paths, min(1, len(paths))):
         what, data = shape(schema, version, path, largest * 9 // 10)
         cost = cost_of(schema.cls, version, data)
         assert cost.size <= largest and cost.within_law, f"{what}: {cost}"
