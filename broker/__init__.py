@@ -1,0 +1,3 @@
+"""The shell: sockets, configuration, request handlers, start and stop.
+
+Knows everything; decides nothing that a machine below could decide."""
