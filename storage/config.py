@@ -6,7 +6,7 @@ gets whole, so that nobody sees half of a change.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from ottla.protocol.compression import Codec
 from ottla.protocol.records import INT64_MAX, TimestampType
@@ -46,6 +46,16 @@ class LogConfig:
     compression_lz4_level: int = 9
     compression_zstd_level: int = 3
 
+    segment_age_max_ms: int = field(init=False, repr=False, compare=False, default=0)
+    """When a segment is rolled however small it is: compaction must get at its records."""
+
+    def __post_init__(self) -> None:
+        # Every append asks for it.
+        age_max_ms = self.segment_ms
+        if self.is_compacted and self.max_compaction_lag_ms > 0:
+            age_max_ms = min(self.max_compaction_lag_ms, age_max_ms)
+        object.__setattr__(self, "segment_age_max_ms", age_max_ms)
+
     @property
     def is_compacted(self) -> bool:
         return COMPACT in self.cleanup_policy
@@ -53,13 +63,6 @@ class LogConfig:
     @property
     def is_deleted(self) -> bool:
         return DELETE in self.cleanup_policy
-
-    @property
-    def segment_age_max_ms(self) -> int:
-        """When a segment is rolled however small it is: compaction must get at its records."""
-        if self.is_compacted and self.max_compaction_lag_ms > 0:
-            return min(self.max_compaction_lag_ms, self.segment_ms)
-        return self.segment_ms
 
     def compression_level(self, codec: Codec) -> int | None:
         """None where the codec has no levels."""

@@ -84,21 +84,12 @@ class LogDir:
 class Folder:
     """A partition's folder, and what is set for its topic."""
 
-    __slots__ = ("_config", "log_dir", "name", "segment_age_max_ms")
+    __slots__ = ("config", "log_dir", "name")
 
     def __init__(self, log_dir: LogDir, name: str, config: LogConfig) -> None:
         self.log_dir = log_dir
         self.name = name
         self.config = config
-
-    @property
-    def config(self) -> LogConfig:
-        return self._config
-
-    @config.setter
-    def config(self, config: LogConfig) -> None:
-        self._config = config
-        self.segment_age_max_ms = config.segment_age_max_ms
 
     @property
     def files(self) -> Files:

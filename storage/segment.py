@@ -207,13 +207,13 @@ class Segment:
         """Whether batches of that size and time, ending in `last`, belong into a new segment."""
         config = self.folder.config
         size = self.size
+        if size:
+            first = self.first_timestamp
+            waited_ms = max_timestamp - first if first >= 0 else self.waited_ms(max_timestamp, now)
+            if waited_ms > config.segment_age_max_ms - self.jitter_ms:
+                return True
         return (
             size > config.segment_bytes - added_bytes
-            or (
-                size > 0
-                and self.waited_ms(max_timestamp, now)
-                > self.folder.segment_age_max_ms - self.jitter_ms
-            )
             or self.is_full
             or last[0] + last[6] - self.base_offset > RELATIVE_OFFSET_MAX
         )
