@@ -1,0 +1,45 @@
+"""What must hold between several configurations of a broker, and of a topic.
+
+Knows no sources. The texts are Kafka's where Kafka makes the same check.
+"""
+
+from __future__ import annotations
+
+from ottla.broker.config_key import InvalidValue
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from ottla.broker.config import BrokerConfig
+
+_MEBIBYTE = 1 << 20
+
+
+def check_together(config: BrokerConfig) -> None:
+    """Raises InvalidValue where values that are fine alone do not go together."""
+    values = config.values
+    if set(values["process.roles"]) != {"broker", "controller"}:
+        raise InvalidValue(
+            "process.roles: only broker,controller is supported yet, not "
+            + ",".join(values["process.roles"])
+        )
+    if values["node.id"] < 0:
+        raise InvalidValue("node.id must be at least 0")
+    if not config.log_dirs:
+        raise InvalidValue("At least one log directory must be defined via log.dirs or log.dir.")
+    retention_ms = config.topic_defaults["retention.ms"]
+    if retention_ms < 1 and retention_ms != -1:
+        raise InvalidValue("log.retention.ms must be unlimited (-1) or, greater than or equal to 1")
+    threads = max(values["log.cleaner.threads"], 1)
+    if values["log.cleaner.dedupe.buffer.size"] // threads <= _MEBIBYTE:
+        raise InvalidValue(
+            "log.cleaner.dedupe.buffer.size must be at least 1MB per cleaner thread."
+        )
+    if 0 < values["queued.max.request.bytes"] < values["socket.request.max.bytes"]:
+        raise InvalidValue(
+            "queued.max.request.bytes must be larger or equal to socket.request.max.bytes"
+        )
+    if values["max.connections.per.ip"] == 0 and not values["max.connections.per.ip.overrides"]:
+        raise InvalidValue(
+            "max.connections.per.ip can be set to zero only if max.connections.per.ip.overrides "
+            "property is set."
+        )
