@@ -36,13 +36,28 @@ class BrokerImage(NamedTuple):
     fenced: bool
     in_controlled_shutdown: bool
     directories: tuple[bytes, ...]
-    cordoned_directories: tuple[bytes, ...]
+    # None: the broker never said. No new replica is placed in these.
+    cordoned_directories: tuple[bytes, ...] | None
     is_migrating_zk_broker: bool = False
 
     @property
     def is_active(self) -> bool:
         """It may take new replicas and leaderships."""
         return not self.fenced and not self.in_controlled_shutdown
+
+    @property
+    def takes_replicas(self) -> bool:
+        """It has a directory that is not cordoned, or tells of none."""
+        if not self.directories or self.cordoned_directories is None:
+            return True
+        return not set(self.directories) <= set(self.cordoned_directories)
+
+    @property
+    def default_directory(self) -> bytes:
+        """Where a new replica of it is put; a broker with several directories chooses later."""
+        if not self.directories:
+            return MIGRATING
+        return self.directories[0] if len(self.directories) == 1 else UNASSIGNED
 
     def endpoint(self, listener: str) -> Endpoint | None:
         for endpoint in self.endpoints:
@@ -77,7 +92,7 @@ def registered(record: RegisterBrokerRecord) -> BrokerImage:
         record.fenced,
         record.in_controlled_shutdown,
         tuple(record.log_dirs),
-        tuple(record.cordoned_log_dirs or ()),
+        None if record.cordoned_log_dirs is None else tuple(record.cordoned_log_dirs),
         record.is_migrating_zk_broker,
     )
 
@@ -98,6 +113,7 @@ def changed(old: BrokerImage, record: BrokerRegistrationChangeRecord) -> BrokerI
 
 def broker_record(broker: BrokerImage) -> RegisterBrokerRecord:
     """The broker as a snapshot holds it."""
+    cordoned = broker.cordoned_directories
     return RegisterBrokerRecord(
         broker_id=broker.id,
         is_migrating_zk_broker=broker.is_migrating_zk_broker,
@@ -120,5 +136,5 @@ def broker_record(broker: BrokerImage) -> RegisterBrokerRecord:
         fenced=broker.fenced,
         in_controlled_shutdown=broker.in_controlled_shutdown,
         log_dirs=list(broker.directories),
-        cordoned_log_dirs=list(broker.cordoned_directories) or None,
+        cordoned_log_dirs=None if cordoned is None else list(cordoned),
     )

@@ -20,6 +20,22 @@ DIRECTORIES = 17
 ELIGIBLE_LEADER_REPLICAS = 23
 CORDONED_DIRECTORIES = 30
 
+# What this version of Ottla does, by level. The other features of Kafka 4.3 stay at 0 until there
+# is code that acts upon them.
+SUPPORTED_FEATURES = {METADATA_VERSION: (OLDEST, NEWEST), KRAFT_VERSION: (0, 1)}
+ELR_FEATURE = "eligible.leader.replicas.version"
+# What a directory may have finalized, because Kafka 4.3 has written it. Their records are kept.
+KNOWN_FEATURES = SUPPORTED_FEATURES | {
+    ELR_FEATURE: (0, 1),
+    "group.version": (0, 1),
+    "share.version": (0, 1),
+    "streams.version": (0, 1),
+    "transaction.version": (0, 2),
+}
+
+# Levels from which on records could be written that older ones do not know: no way back behind.
+CHANGES_OF_RECORDS = (7, 8, 11, 13, 14, 15, 17, 23, 30)
+
 # The name that people know a level by, from the oldest on.
 NAMES = dict(
     enumerate(
