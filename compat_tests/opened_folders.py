@@ -34,7 +34,13 @@ class OpenedFolders:
         self.now = Now(0, wall_ms)
         self._files = DiskFiles()
         directories = open_log_directories(self._files, [str(directory)])
-        self._logs = Logs(self._files, directories, random=Random(1), default_config=CONFIG)
+        self._logs = Logs(
+            self._files,
+            directories,
+            random=Random(1),
+            default_config=CONFIG,
+            verifies_transactions=False,
+        )
         exhaust(self._logs.opening(lambda topic: CONFIG, self.now))
         assert not self._logs.refused and not self._logs.offline
 

@@ -133,6 +133,7 @@ class Workload:
             self.directories,
             random=random.Random(self.seed),
             default_config=_SMALL,
+            verifies_transactions=False,
         )
         exhaust(self.logs.opening(_CONFIGS.__getitem__, self.now))
         assert not self.logs.refused and not self.logs.offline

@@ -34,6 +34,7 @@ class LogDir:
         "path",
         "producer_expiration_ms",
         "random",
+        "verifies_transactions",
         "walked_count_max",
     )
 
@@ -46,6 +47,7 @@ class LogDir:
         indexes: IndexMemory,
         producer_expiration_ms: int = 24 * 60 * 60 * 1000,
         walked_count_max: int = 16,
+        verifies_transactions: bool = True,
     ) -> None:
         self.files = files
         self.path = path
@@ -54,6 +56,8 @@ class LogDir:
         self.producer_expiration_ms = producer_expiration_ms
         self.walked_count_max = walked_count_max
         """Produced batches of more records are judged by their header alone."""
+        self.verifies_transactions = verifies_transactions
+        """transaction.partition.verification.enable; it may change at any time."""
         self.chores = Chores()
         self.failure: str | None = None
         self.on_failure: Callable[[], None] | None = None

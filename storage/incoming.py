@@ -5,11 +5,12 @@ Knows no log. A bad batch is refused here with the error that Kafka has for it.
 
 from __future__ import annotations
 
+from struct import Struct
 from typing import NamedTuple
 
 from ottla.protocol.errors import ErrorCode, KafkaError
 from ottla.protocol.record_build import build_batch
-from ottla.protocol.record_validate import ProduceRules, validate_produced
+from ottla.protocol.record_validate import Produced, ProduceRules, validate_produced
 from ottla.protocol.records import (
     HEADER_SIZE,
     LOG_APPEND_TIME_FLAG,
@@ -34,7 +35,10 @@ from ottla.storage.producers import Marker
 Mutable = bytearray | memoryview
 
 _CONTROL_BYTES_MAX = 1 << 20
-_new_header = tuple.__new__
+# What the classes themselves do, in a fifth of the time.
+_new_tuple = tuple.__new__
+# Base offset, batch length and leader epoch stand at the beginning, one behind the other.
+_pack_place = Struct(">qii").pack_into
 NO_MARKERS: tuple[Marker | None, ...] = ()
 
 
@@ -72,28 +76,40 @@ def from_client(
 ) -> Incoming:
     """The one batch that a client produced, mended where Kafka mends, in its place."""
     produced = validate_produced(data, rules, now_ms=now.wall_ms)
+    header, max_timestamp, must_rebuild = produced
+    append_time = NO_TIMESTAMP
+    if (
+        must_rebuild
+        or header[8] != max_timestamp
+        or header[1] + LOG_OVERHEAD != len(data)
+        or header[5] & LOG_APPEND_TIME_FLAG
+        or rules.timestamp_type
+    ):
+        data, header = _mended(data, produced, config, rules)
+        if rules.timestamp_type is TimestampType.LOG_APPEND_TIME:
+            append_time = now.wall_ms
+    _pack_place(data, 0, base_offset, header[1], leader_epoch)
+    placed = (base_offset, header[1], leader_epoch, *header[3:])
+    header = _new_tuple(BatchHeader, placed)
+    return _new_tuple(Incoming, (data, (header,), NO_MARKERS, append_time))
+
+
+def _mended(
+    data: Mutable, produced: Produced, config: LogConfig, rules: ProduceRules
+) -> tuple[Mutable, BatchHeader]:
     header = produced.header
     if produced.must_rebuild:
         data, header = _rebuilt(data, header, config, rules)
-    size = header[1] + LOG_OVERHEAD
-    if size != len(data):
-        data = memoryview(data)[:size]
-    is_append_time = rules.timestamp_type is TimestampType.LOG_APPEND_TIME
-    was_append_time = header[5] & LOG_APPEND_TIME_FLAG != 0
-    if header[8] != produced.max_timestamp or is_append_time is not was_append_time:
-        set_max_timestamp(
-            data,
-            0,
-            header,
-            timestamp_type=rules.timestamp_type,
-            max_timestamp=produced.max_timestamp,
-        )
-        header = read_header(data)
-    patch(data, 0, base_offset=base_offset, leader_epoch=leader_epoch)
-    # What `_replace` does, in a fifth of its time.
-    placed = (base_offset, header[1], leader_epoch, *header[3:])
-    header = _new_header(BatchHeader, placed)
-    return Incoming(data, (header,), NO_MARKERS, now.wall_ms if is_append_time else NO_TIMESTAMP)
+    if header.size != len(data):
+        data = memoryview(data)[: header.size]
+    set_max_timestamp(
+        data,
+        0,
+        header,
+        timestamp_type=rules.timestamp_type,
+        max_timestamp=produced.max_timestamp,
+    )
+    return data, read_header(data)
 
 
 def _rebuilt(

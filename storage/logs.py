@@ -11,6 +11,7 @@ import logging
 from collections.abc import Callable, Iterable
 
 from ottla.protocol.errors import ErrorCode, KafkaError
+from ottla.storage.checkpoints import UNKNOWN_BROKER_EPOCH
 from ottla.storage.clock import Now
 from ottla.storage.config import LogConfig
 from ottla.storage.errors import CorruptFile, DiskFailed, DiskFull, StorageError
@@ -58,6 +59,7 @@ class Logs:
         default_config: LogConfig,
         producer_expiration_ms: int = 24 * 60 * 60 * 1000,
         walked_count_max: int = 16,
+        verifies_transactions: bool = True,
     ) -> None:
         self._files = files
         self._directories = directories
@@ -75,6 +77,7 @@ class Logs:
                 indexes=indexes,
                 producer_expiration_ms=producer_expiration_ms,
                 walked_count_max=walked_count_max,
+                verifies_transactions=verifies_transactions,
             )
             for path in directories.online
         }
@@ -249,6 +252,15 @@ class Logs:
         chores.remove(remove, due_ms=due_ms)
 
     # directories
+
+    @property
+    def previous_broker_epoch(self) -> int:
+        """That of the process before, if it has stopped cleanly everywhere; else -1."""
+        epochs = {
+            each.broker_epoch if each.was_clean else UNKNOWN_BROKER_EPOCH
+            for each in self._checkpoints.values()
+        }
+        return epochs.pop() if len(epochs) == 1 else UNKNOWN_BROKER_EPOCH
 
     @property
     def online(self) -> list[LogDir]:

@@ -120,7 +120,14 @@ class Rig:
         if not self.files.exists("logs"):
             self.files.make_directory("logs")
             self.files.sync_directory_now("")
-        self.log_dir = LogDir(self.files, "logs", random=Random(7), indexes=IndexMemory())
+        self.log_dir = LogDir(
+            self.files,
+            "logs",
+            random=Random(7),
+            indexes=IndexMemory(),
+            # There is no coordinator that could be asked.
+            verifies_transactions=False,
+        )
 
     def create(self) -> Log:
         return create_log(self.log_dir, "t", 0, self.config, topic_id=TOPIC_ID, now=self.now)

@@ -12,10 +12,11 @@ from ottla.protocol.records import (
     iterate_records,
 )
 from ottla.storage.config import LogConfig
-from ottla.storage.log import UnexpectedOffsets
+from ottla.storage.log import Appended, UnexpectedOffsets
 from ottla.storage.memory_operations import Fault, Operation
 from ottla.storage.producers import Origin
 from ottla.storage.steps import at_once
+from ottla.storage.verification import UnverifiedTransaction, VerificationGuard
 from tests.log_rig import (
     NOW,
     SMALL,
@@ -363,3 +364,66 @@ def test_an_epoch_can_be_assigned_while_others_work() -> None:
     asyncio.run(main())
     assert log.epochs.entries == [(0, 0), (3, 2)]
     assert rig.files.read_whole(rig.path("leader-epoch-checkpoint")) == b"0\n2\n0 0\n3 2\n"
+
+
+# --- verification of transactions ---------------------------------------------------------
+
+
+def test_a_transaction_begins_only_where_its_coordinator_was_asked() -> None:
+    rig = Rig()
+    rig.log_dir.verifies_transactions = True
+    log = rig.create()
+    sent = batch(2, producer=4, transactional=True)
+
+    def append_with(guard: VerificationGuard | None) -> Appended:
+        return log.append_as_leader(bytearray(sent), leader_epoch=0, now=NOW, guard=guard)
+
+    with pytest.raises(UnverifiedTransaction):
+        append_with(None)
+    assert log.log_end_offset == 0
+    guard = log.start_verification(
+        producer_id=4, producer_epoch=0, sequence=0, supports_epoch_bump=False, now=NOW
+    )
+    assert append_with(guard).base_offset == 0
+    assert append_with(None).is_duplicate
+    data = marker(4, COMMIT)
+    log.append_as_leader(data, leader_epoch=0, now=NOW, origin=Origin.COORDINATOR)
+    sent = batch(2, producer=4, sequence=2, transactional=True)
+    with pytest.raises(UnverifiedTransaction):
+        append_with(guard)
+
+
+def test_an_append_that_the_disk_refuses_leaves_the_guard() -> None:
+    rig = Rig()
+    rig.log_dir.verifies_transactions = True
+    log = rig.create()
+    log.settle()
+    guard = log.start_verification(
+        producer_id=4, producer_epoch=0, sequence=0, supports_epoch_bump=False, now=NOW
+    )
+    log.assign_epoch(0)
+
+    def append_it() -> Appended:
+        sent = batch(2, producer=4, transactional=True)
+        return log.append_as_leader(sent, leader_epoch=0, now=NOW, guard=guard)
+
+    rig.files.fail(lambda operation: operation.kind == "write", Fault.ENOSPC)
+    assert refused(append_it) is ErrorCode.KAFKA_STORAGE_ERROR
+    assert append_it().last_offset == 1
+
+
+def test_a_late_marker_of_version_2_is_refused() -> None:
+    log = Rig().create()
+    transaction(log, 1, COMMIT)
+
+    def append_marker(epoch: int) -> Appended:
+        return log.append_as_leader(
+            marker(1, COMMIT, epoch=epoch),
+            leader_epoch=0,
+            now=NOW,
+            origin=Origin.COORDINATOR,
+            transaction_version=2,
+        )
+
+    assert refused(lambda: append_marker(0)) is ErrorCode.INVALID_PRODUCER_EPOCH
+    assert append_marker(1).base_offset == 3

@@ -5,6 +5,7 @@ from random import Random
 
 import pytest
 
+from ottla.protocol import record_validate
 from ottla.protocol.compression import Codec, compress
 from ottla.protocol.errors import ErrorCode
 from ottla.protocol.record_build import build_batch
@@ -12,10 +13,8 @@ from ottla.protocol.record_validate import (
     InvalidBatch,
     Produced,
     ProduceRules,
-    Walked,
     validate_header,
     validate_produced,
-    walk,
 )
 from ottla.protocol.records import (
     NO_TIMESTAMP,
@@ -25,9 +24,7 @@ from ottla.protocol.records import (
     iterate_records,
     read_header,
     set_max_timestamp,
-    uncompressed_records,
 )
-from ottla.protocol.wire import ProtocolError
 from tests.raw_batches import NOW_MS, SIZE_MAX, changed, new_records, raw_batch
 
 HOUR_MS = 3_600_000
@@ -349,49 +346,6 @@ def test_the_answer_to_many_wrong_records_is_bounded() -> None:
     assert len(error.record_errors) == 1000
 
 
-def test_a_walk_tells_what_the_header_does_not() -> None:
-    records = [Record(n, time, None, b"") for n, time in enumerate((5, 2, 9))]
-    batch = build_batch(records)
-    data = uncompressed_records(batch, 0, read_header(batch), decompressed_max=SIZE_MAX)
-    assert walk(data, read_header(batch)) == Walked(
-        min_timestamp=2, max_timestamp=9, has_null_key=True, offsets_in_order=True
-    )
-
-
-def test_a_walk_knows_that_times_wrap_in_java() -> None:
-    batch = build_batch([Record(0, 0, None, b""), Record(1, 1, None, b"")])
-    header = read_header(changed(batch, base_timestamp=2**63 - 1))
-    walked = walk(bytes(batch[61:]), header)
-    assert (walked.min_timestamp, walked.max_timestamp) == (-(2**63), 2**63 - 1)
-
-
-def test_a_walk_agrees_with_decoding_on_mutated_batches() -> None:
-    dice = Random(20261118)
-    seeds = [build_batch(new_records(5, headers=(("h", b"x"),))), build_batch(new_records(80))]
-    read = 0
-    for _ in range(4000):
-        mutated = bytearray(dice.choice(seeds))
-        for _ in range(dice.choice((1, 1, 2))):
-            at = 61 + dice.randrange(min(len(mutated) - 61, dice.choice((15, 1 << 20))))
-            mutated[at] = dice.choice((0, 1, 0x7F, 0x80, 0xFF, dice.randrange(256)))
-        header = read_header(mutated)
-        try:
-            records = list(iterate_records(mutated, 0, header, decompressed_max=SIZE_MAX))
-        except ProtocolError:
-            with pytest.raises(ProtocolError):
-                walk(bytes(mutated[61:]), header)
-            continue
-        read += 1
-        times = [record.timestamp for record in records]
-        assert walk(bytes(mutated[61:]), header) == Walked(
-            min(times),
-            max(NO_TIMESTAMP, *times),
-            any(record.key is None for record in records),
-            [record.offset for record in records] == list(range(len(records))),
-        )
-    assert 500 < read < 3500
-
-
 def test_mutated_batches_are_taken_or_refused() -> None:
     dice = Random(20261119)
     seeds = [build_batch(new_records(5), codec=codec) for codec in Codec]
@@ -403,3 +357,52 @@ def test_mutated_batches_are_taken_or_refused() -> None:
         rules = dice.choice((RULES, UNWALKED, LOG_APPEND_TIME))
         with suppress(InvalidBatch):
             judge(mutated, rules._replace(compacted=dice.random() < 0.2))
+
+
+def test_what_is_waved_through_would_have_been_taken_as_it_is(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """The short way and the long one, on batches that are right, odd and wrong."""
+    dice = Random(20261120)
+    seeds = [
+        build_batch(
+            new_records(count, headers=headers),
+            codec=codec,
+            transactional=True,
+            producer_id=producer_id,
+            producer_epoch=1,
+            base_sequence=9,
+        )
+        for count in (1, 5, 16, 30)
+        for codec in (Codec.NONE, Codec.LZ4)
+        for headers in ((), (("h", b"x"),))
+        for producer_id in (-1, 4)
+    ]
+    waved_through = 0
+    for _ in range(6000):
+        batch = bytearray(dice.choice(seeds))
+        if dice.random() < 0.5:
+            at = dice.randrange(dice.choice((61, len(batch))))
+            batch[at] = dice.choice((0, 1, 0x7F, 0x80, 0xFF, dice.randrange(256)))
+        if dice.random() < 0.7 and batch[16] == 2:
+            batch = changed(batch)
+        rules = dice.choice((RULES, UNWALKED, RULES._replace(codec=Codec.LZ4), LOG_APPEND_TIME))
+        rules = rules._replace(
+            compacted=dice.random() < 0.2,
+            zstd_allowed=dice.random() < 0.5,
+            walked_count_max=dice.choice((0, 16, 1000)),
+            timestamp_before_max_ms=dice.choice((1, HOUR_MS, 2**63 - 1)),
+        )
+        short = _outcome(batch, rules)
+        waved_through += isinstance(short, Produced)
+        with monkeypatch.context() as patched:
+            patched.setattr(record_validate, "_plain_header", lambda buf, rules, now_ms: None)
+            assert _outcome(batch, rules) == short
+    assert 1000 < waved_through < 5000
+
+
+def _outcome(batch: bytearray, rules: ProduceRules) -> object:
+    try:
+        return judge(batch, rules)
+    except InvalidBatch as error:
+        return error.code, str(error), error.record_errors

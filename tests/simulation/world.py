@@ -18,7 +18,13 @@ DIRECTORY = "d"
 
 def opened(files: MemoryFiles, config: LogConfig, now: Now) -> Logs:
     directories = open_log_directories(files, (DIRECTORY,), cluster_id="C", node_id=1)
-    logs = Logs(files, directories, random=Random(3), default_config=config)
+    logs = Logs(
+        files,
+        directories,
+        random=Random(3),
+        default_config=config,
+        verifies_transactions=False,
+    )
     exhaust(logs.opening(lambda topic: config, now))
     return logs
 
