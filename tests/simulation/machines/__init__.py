@@ -1,0 +1,1 @@
+"""The pure machines alone, each driven by a seed: equal seeds, equal traces."""
