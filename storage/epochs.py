@@ -1,7 +1,8 @@
 """At which offset each leader began to append, by which replicas find where they differ.
 
-Pure. Whoever assigns an epoch writes the checkpoint durably before the first batch of it; one that
-lags behind a truncation is put right when the log is opened.
+Pure. The checkpoint is on disk before the first batch of a new epoch is appended, and before a
+truncation is over. That the log's start has risen is not written: what the checkpoint still says of
+older batches does no harm, and the start may be farther back after a crash.
 """
 
 from __future__ import annotations
@@ -41,6 +42,18 @@ class LeaderEpochs:
             entries.pop()
         entries.append(EpochEntry(epoch, start_offset))
         return True
+
+    def bear_out(self, epoch: int, offset: int) -> None:
+        """A batch of this epoch stands at this offset, whatever a crash has left of the entries."""
+        slot = bisect_right(self.entries, offset, key=lambda entry: entry.start_offset)
+        if slot and self.entries[slot - 1].epoch == epoch:
+            return
+        before = [entry for entry in self.entries[:slot] if entry.epoch <= epoch]
+        if not before or before[-1].epoch < epoch:
+            if before and before[-1].start_offset == offset:
+                del before[-1]
+            before.append(EpochEntry(epoch, offset))
+        self.entries = before + [entry for entry in self.entries[slot:] if entry.epoch > epoch]
 
     def end_offset_for(self, epoch: int, log_end_offset: int) -> tuple[int, int]:
         """The largest known epoch up to `epoch`, and the offset where it ended."""

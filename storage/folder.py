@@ -10,6 +10,7 @@ from __future__ import annotations
 import logging
 import random
 from collections.abc import Callable
+from typing import NamedTuple
 
 from ottla.protocol.errors import ErrorCode, KafkaError
 from ottla.storage.chores import Chores
@@ -19,6 +20,17 @@ from ottla.storage.files import Files
 from ottla.storage.index_memory import IndexMemory
 
 logger = logging.getLogger(__name__)
+
+Partition = tuple[str, int]
+
+
+class Promise(NamedTuple):
+    """What the checkpoints of a log directory must say of one log, as far as it matters."""
+
+    recovery_point: int | None = None
+    """All below is safe on disk, and no start looks at it again."""
+    log_start_offset: int | None = None
+    """What is below is gone, whatever is still there of it."""
 
 
 class LogDir:
@@ -30,7 +42,7 @@ class LogDir:
         "files",
         "indexes",
         "on_failure",
-        "on_truncation",
+        "on_promise",
         "path",
         "producer_expiration_ms",
         "random",
@@ -61,8 +73,13 @@ class LogDir:
         self.chores = Chores()
         self.failure: str | None = None
         self.on_failure: Callable[[], None] | None = None
-        self.on_truncation: Callable[[], None] | None = None
-        """Called when a log was cut below its recovery point."""
+        self.on_promise: Callable[[Partition, Promise], None] | None = None
+        """Brings to disk what a start after a crash will go by, before a log relies on it."""
+
+    def promise(self, partition: Partition, promise: Promise) -> None:
+        """Returns when the disk has it."""
+        if self.on_promise is not None:
+            self.on_promise(partition, promise)
 
     def fail(self, reason: str) -> None:
         """Takes the directory offline, for good: what the disk holds is not known any more."""
@@ -88,12 +105,15 @@ class LogDir:
 class Folder:
     """A partition's folder, and what is set for its topic."""
 
-    __slots__ = ("config", "log_dir", "name")
+    __slots__ = ("_names_made", "_names_synced", "config", "log_dir", "name")
 
     def __init__(self, log_dir: LogDir, name: str, config: LogConfig) -> None:
         self.log_dir = log_dir
         self.name = name
         self.config = config
+        # Whoever had the folder before may have left names behind that never reached the disk.
+        self._names_made = 1
+        self._names_synced = 0
 
     @property
     def files(self) -> Files:
@@ -105,6 +125,29 @@ class Folder:
 
     def file(self, name: str) -> str:
         return f"{self.log_dir.path}/{self.name}/{name}"
+
+    # names
+
+    def names_are_on_disk(self) -> None:
+        """A clean stop vouches for them."""
+        self._names_synced = self._names_made
+
+    def names_changed(self) -> None:
+        """A file was made, renamed or removed, and a crash must not undo that for ever."""
+        self._names_made += 1
+
+    def sync_names_now(self) -> None:
+        """Blocks until the names in the folder are on disk."""
+        made = self._names_made
+        if self._names_synced < made:
+            self.files.sync_directory_now(self.path)
+            self._names_synced = made
+
+    async def sync_names(self) -> None:
+        made = self._names_made
+        if self._names_synced < made:
+            await self.files.sync_directory(self.path)
+            self._names_synced = max(self._names_synced, made)
 
     def segment_jitter_ms(self) -> int:
         """How much earlier than `segment.ms` a new segment rolls, lest all roll at once."""

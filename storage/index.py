@@ -160,6 +160,7 @@ class Index:
         if files.exists(self.path):
             files.remove(self.path)
         self._file = files.create(self.path)
+        self._segment.folder.names_changed()
         self.is_changed = True
         self._preallocate(self._file)
 

@@ -16,6 +16,7 @@ from ottla.storage.names import (
     CLEANED,
     DELETED,
     LOG,
+    OFFSET_INDEX,
     SNAPSHOT,
     SWAP,
     OffsetName,
@@ -52,27 +53,36 @@ def remove_leftovers(folder: Folder, now: Now) -> None:
 def _remove(folder: Folder, name: str) -> None:
     logger.info("recovery.remove path=%s", folder.file(name))
     folder.files.remove(folder.file(name))
+    folder.names_changed()
 
 
 def _finish_swap(folder: Folder, swaps: list[OffsetName], now: Now) -> None:
-    """Puts the new segments in the place of those that they were made from."""
+    """Puts the new segments in the place of those that they were made from.
+
+    Without indexes: the ones that have their names already could be the new or the old ones. They
+    are made again when the segment is found without.
+    """
     files = folder.files
     logs = [name.offset for name in swaps if name.suffix == LOG]
-    if logs:
-        end = max(_next_offset(folder, offset, now) for offset in logs)
-        for name in map(parse_offset_name, files.list(folder.path)):
-            if name is None or name.state or name.suffix == SNAPSHOT:
-                continue
-            if min(logs) <= name.offset < end:
-                _remove(folder, offset_name(*name))
-    # What is renamed must not outlive, in a crash, what was removed for it.
-    files.sync_directory_now(folder.path)
-    # The log comes last: as long as it is not there, the swap will be completed once more.
-    for name in sorted(swaps, key=lambda name: name.suffix == LOG):
-        path = folder.file(offset_name(*name))
+    end = max((_next_offset(folder, offset, now) for offset in logs), default=0)
+    swapped = {name.offset for name in swaps}
+    for found in map(parse_offset_name, files.list(folder.path)):
+        if found is None or found.state or found.suffix == SNAPSHOT:
+            continue
+        is_old = bool(logs) and (min(logs) <= found.offset < end or found.offset in logs)
+        if is_old or (found.suffix == OFFSET_INDEX and found.offset in swapped):
+            _remove(folder, offset_name(*found))
+    # In a crash, what is done next must not be there without what was done before.
+    folder.sync_names_now()
+    for name in swaps:
+        if name.suffix != LOG:
+            _remove(folder, offset_name(*name))
+    for offset in logs:
+        path = folder.file(offset_name(offset, LOG, SWAP))
         logger.info("recovery.finish_swap path=%s", path)
-        files.rename(path, folder.file(offset_name(name.offset, name.suffix)))
-    files.sync_directory_now(folder.path)
+        files.rename(path, folder.file(offset_name(offset, LOG)))
+        folder.names_changed()
+    folder.sync_names_now()
 
 
 def _next_offset(folder: Folder, base_offset: int, now: Now) -> int:

@@ -235,7 +235,7 @@ class Log(LogUpkeep):
         if segment.should_roll(size, max_timestamp, last, now) and (
             segment.size or not segment.can_hold(last.last_offset)
         ):
-            segment = self._roll(headers[0].base_offset, now)
+            segment = self._roll(headers[0].base_offset, now, last_offset=last.last_offset)
         epochs = self.epochs
         for header in headers:
             if header[2] != epochs.latest:

@@ -23,12 +23,11 @@ from ottla.storage.checkpoints import (
     parse_offsets,
 )
 from ottla.storage.errors import CorruptFile, StorageError
-from ottla.storage.folder import LogDir
+from ottla.storage.folder import LogDir, Partition, Promise
 from ottla.storage.log import Log
 
 logger = logging.getLogger(__name__)
 
-Partition = tuple[str, int]
 Offsets = dict[Partition, int]
 
 _WRITTEN = (RECOVERY_POINT_CHECKPOINT, LOG_START_OFFSET_CHECKPOINT, REPLICATION_OFFSET_CHECKPOINT)
@@ -41,7 +40,9 @@ class LogCheckpoints:
     def __init__(self, log_dir: LogDir, logs_in: Callable[[LogDir], list[Log]]) -> None:
         self._log_dir = log_dir
         self._logs_in = logs_in
-        self._written: dict[str, bytes] = {}
+        # What was last handed to the disk, and what it is known to have.
+        self._written: dict[str, Offsets] = {}
+        self._on_disk: dict[str, Offsets] = {}
         self._writes = 0
         self.recovery_points: Offsets = {}
         self.log_starts: Offsets = {}
@@ -50,7 +51,7 @@ class LogCheckpoints:
         self.broker_epoch = UNKNOWN_BROKER_EPOCH
         """That of the last process, if it stopped cleanly."""
         self.is_loaded = False
-        log_dir.on_truncation = self.write_recovery_points_now
+        log_dir.on_promise = self.promise
 
     # reading
 
@@ -70,15 +71,14 @@ class LogCheckpoints:
     def _read(self, name: str) -> Offsets:
         path = f"{self._log_dir.path}/{name}"
         try:
-            data = self._log_dir.files.read_whole(path)
-            offsets = parse_offsets(path, data)
+            offsets = parse_offsets(path, self._log_dir.files.read_whole(path))
         except FileNotFoundError:
             return {}
         except CorruptFile as error:
             logger.warning("checkpoint.unreadable error=%s", error)
             return {}
-        self._written[name] = data
-        return offsets
+        self._written[name] = self._on_disk[name] = offsets
+        return offsets.copy()
 
     # writing
 
@@ -89,16 +89,9 @@ class LogCheckpoints:
                 yield partition, log.recovery_point
             elif name == REPLICATION_OFFSET_CHECKPOINT:
                 yield partition, log.high_watermark
-            elif log.log_start_offset > log.segments.first.base_offset:
-                # A log that begins where a segment does needs no word.
+            elif log.log_start_offset > 0:
+                # Also where a segment begins there: a crash may bring older ones back.
                 yield partition, log.log_start_offset
-
-    def _changed(self, name: str, offsets: Offsets) -> bytes | None:
-        text = offsets_text(offsets)
-        if self._written.get(name) == text:
-            return None
-        self._written[name] = text
-        return text
 
     async def write(self) -> None:
         """Pauses now and then: there may be ten thousand logs."""
@@ -114,33 +107,50 @@ class LogCheckpoints:
             if writes != self._writes:
                 # A log was truncated or deleted meanwhile: what is known of it would be too much.
                 offsets = dict(self._offsets(name))
-            text = self._changed(name, offsets)
-            if text is not None:
-                try:
-                    await self._log_dir.files.write_atomically(f"{self._log_dir.path}/{name}", text)
-                except StorageError as error:
-                    self._not_written(name, error)
+            if self._written.get(name) == offsets:
+                continue
+            self._written[name] = offsets
+            try:
+                path = f"{self._log_dir.path}/{name}"
+                await self._log_dir.files.write_atomically(path, offsets_text(offsets))
+            except StorageError as error:
+                self._not_written(name, error)
+            else:
+                if self._written.get(name) is offsets:
+                    self._on_disk[name] = offsets
 
     def write_now(self) -> None:
         for name in _WRITTEN:
             self._write_now(name, dict(self._offsets(name)))
 
-    def write_recovery_points_now(self) -> None:
-        """A log was truncated below its recovery point: what is appended there is not safe."""
-        self._write_now(RECOVERY_POINT_CHECKPOINT, dict(self._offsets(RECOVERY_POINT_CHECKPOINT)))
+    def promise(self, partition: Partition, promise: Promise) -> None:
+        """What a log is about to rely on; of the others, what holds now."""
+        for name, offset in zip(_WRITTEN, promise, strict=False):
+            if offset is not None and not self._says(name, partition, offset):
+                self._write_now(name, {**dict(self._offsets(name)), partition: offset})
+
+    def _says(self, name: str, partition: Partition, offset: int) -> bool:
+        """Whether the disk has it, and no other is on the way there."""
+        states = self._written.get(name), self._on_disk.get(name)
+        return all(each is not None and each.get(partition, 0) == offset for each in states)
 
     def _write_now(self, name: str, offsets: Offsets) -> None:
         self._writes += 1
-        text = self._changed(name, offsets)
-        if text is not None:
-            try:
-                self._log_dir.files.write_atomically_now(f"{self._log_dir.path}/{name}", text)
-            except StorageError as error:
-                self._not_written(name, error)
-                raise self._log_dir.refused(error) from error
+        if self._written.get(name) == self._on_disk.get(name) == offsets:
+            return
+        self._written[name] = offsets
+        try:
+            path = f"{self._log_dir.path}/{name}"
+            self._log_dir.files.write_atomically_now(path, offsets_text(offsets))
+        except StorageError as error:
+            self._not_written(name, error)
+            raise self._log_dir.refused(error) from error
+        self._on_disk[name] = offsets
 
     def _not_written(self, name: str, error: StorageError) -> None:
+        """Which of the two the disk has is not known."""
         del self._written[name]
+        self._on_disk.pop(name, None)
         self._log_dir.refused(error)
 
     def forget(self, partition: Partition) -> None:

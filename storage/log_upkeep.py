@@ -13,10 +13,11 @@ from ottla.storage.checkpoints import epochs_text, partition_metadata_text
 from ottla.storage.clock import Now
 from ottla.storage.epochs import LeaderEpochs
 from ottla.storage.errors import DiskFull, OutOfResources, StorageError
+from ottla.storage.folder import Promise
 from ottla.storage.log_view import LogView
 from ottla.storage.names import LEADER_EPOCH_CHECKPOINT, PARTITION_METADATA
 from ottla.storage.producer_loading import load_producers
-from ottla.storage.segment import Segment
+from ottla.storage.segment import RELATIVE_OFFSET_MAX, Segment
 from ottla.storage.steps import Slices, to_the_end
 
 logger = logging.getLogger(__name__)
@@ -44,7 +45,7 @@ class LogUpkeep(LogView):
             text = partition_metadata_text(self.topic_id)
             files.write_atomically_now(folder.file(PARTITION_METADATA), text)
         else:
-            files.sync_directory_now(folder.path)
+            folder.sync_names_now()
         files.sync_directory_now(folder.log_dir.path)
         if self._epochs_behind:
             self._write_epochs()
@@ -59,7 +60,7 @@ class LogUpkeep(LogView):
                 text = partition_metadata_text(self.topic_id)
                 await files.write_atomically(folder.file(PARTITION_METADATA), text)
             else:
-                await files.sync_directory(folder.path)
+                await folder.sync_names()
             await files.sync_directory(folder.log_dir.path)
         except StorageError as error:
             raise folder.log_dir.refused(error) from error
@@ -123,27 +124,36 @@ class LogUpkeep(LogView):
         self.check()
         if self.segments.active.size:
             try:
-                self._roll(self.log_end_offset, now)
+                self._roll(self.log_end_offset, now, last_offset=self.log_end_offset)
             except StorageError as error:
                 raise self.folder.log_dir.refused(error) from error
 
-    def _roll(self, next_offset: int, now: Now) -> Segment:
-        base_offset = max(next_offset, self.log_end_offset)
+    def _roll(self, next_offset: int, now: Now, *, last_offset: int) -> Segment:
+        """For batches from `next_offset` to `last_offset`. It begins where the log ends, also where
+        a leader's offsets go on farther behind: a start takes what is missing between two segments
+        for lost in a crash."""
+        base_offset = self.log_end_offset
+        if last_offset - base_offset > RELATIVE_OFFSET_MAX:
+            self.flush_now()
+            promise = Promise(recovery_point=self.recovery_point)
+            self.folder.log_dir.promise((self.topic, self.partition), promise)
+            base_offset = next_offset
         self._newest = None
-        segment = self.segments.roll(base_offset, now)
-        self._take_snapshot(base_offset, sync=False)
+        is_flushed = self.recovery_point >= self.log_end_offset
+        segment = self.segments.roll(base_offset, now, is_flushed=is_flushed)
+        self._take_snapshot(base_offset)
         if self._high_watermark.offset >= self.log_end_offset:
             self._set_high_watermark(self.end)
         self.folder.log_dir.chores.flush(self, offset=base_offset)
         logger.info("log.rolled path=%s offset=%d", self.folder.path, base_offset)
         return segment
 
-    def _take_snapshot(self, offset: int, *, sync: bool) -> None:
+    def _take_snapshot(self, offset: int) -> None:
         """It spares work after a crash and is worth no failure."""
         if self.snapshots.latest == offset:
             return
         try:
-            self.snapshots.write(offset, self.producers.snapshot(), sync=sync)
+            self.snapshots.write(offset, self.producers.snapshot())
         except (DiskFull, OutOfResources) as error:
             logger.warning("log.no_snapshot reason=%s", error)
 
@@ -154,11 +164,10 @@ class LogUpkeep(LogView):
             return
         self.check()
         try:
-            segments = self._unflushed(target)
-            for segment in segments:
+            for segment in self._unflushed(target):
                 segment.flush_now()
-            if self._has_new_names(segments):
-                self.folder.files.sync_directory_now(self.folder.path)
+            self.snapshots.sync_now(target)
+            self.folder.sync_names_now()
         except StorageError as error:
             raise self.folder.log_dir.refused(error) from error
         self._flushed(target, self._truncations)
@@ -175,11 +184,13 @@ class LogUpkeep(LogView):
         self.check()
         truncations = self._truncations
         try:
-            segments = self._unflushed(target)
-            for segment in segments:
+            for segment in self._unflushed(target):
                 await segment.flush()
-            if self._has_new_names(segments):
-                await self.folder.files.sync_directory(self.folder.path)
+                while segment.is_dirty and not segment.is_active:
+                    # It was rolled meanwhile: its indexes are its own now.
+                    await segment.flush()
+            await self.snapshots.sync(target)
+            await self.folder.sync_names()
         except StorageError as error:
             raise self.folder.log_dir.refused(error) from error
         self._flushed(target, truncations)
@@ -190,12 +201,7 @@ class LogUpkeep(LogView):
         return end if offset is None else min(offset, end)
 
     def _unflushed(self, target: int) -> list[Segment]:
-        """One that was flushed before it was rolled has indexes that are not on disk yet."""
-        return self.segments.between(self.recovery_point - 1, target)
-
-    def _has_new_names(self, segments: list[Segment]) -> bool:
-        """A segment that begins at the recovery point or behind it was made since."""
-        return bool(segments) and segments[-1].base_offset >= self.recovery_point
+        return self.segments.between(self.recovery_point, target)
 
     def _flushed(self, offset: int, truncations: int) -> None:
         # What was cut off and appended anew meanwhile is not what was flushed.
@@ -237,19 +243,14 @@ class LogUpkeep(LogView):
     def _truncate(self, offset: int, now: Now) -> Slices[None]:
         if offset < self.high_watermark:
             logger.warning("log.truncated_below_high_watermark log=%s offset=%d", self, offset)
-        behind = [segment for segment in self.segments if segment.base_offset > offset]
-        if behind:
-            # From the last on, so that a crash leaves no hole. And they must not come back in one,
-            # beside what is appended in their place.
-            self._remove_segments(behind[::-1], now)
-            self.folder.files.sync_directory_now(self.folder.path)
+        self._promise(recovery_point=offset, log_start_offset=min(self.log_start_offset, offset))
+        removed = self.segments.remove_behind(offset, now)
+        self._remove_snapshots(removed, now)
         active = self.segments.active
         active.become_active()
         active.truncate_to(offset)
         active.flush_truncation_now()
         self.log_end_offset = offset
-        self.log_start_offset = min(self.log_start_offset, offset)
-        self._lower_recovery_point(offset)
         if self.epochs.truncate_from_end(offset):
             self._try_to_write_epochs()
         yield from self._reload_producers(now)
@@ -265,33 +266,39 @@ class LogUpkeep(LogView):
         to_the_end(self._changing(self._start_over(offset, start, now)))
 
     def _start_over(self, offset: int, log_start_offset: int, now: Now) -> Slices[None]:
-        self.segments.start_at(offset, now)
-        self.snapshots.remove_outside(0, -1)
+        self._promise(recovery_point=offset, log_start_offset=log_start_offset)
+        is_behind_all = log_start_offset >= self.log_end_offset
+        self.snapshots.remove_behind(-1)
+        self.segments.start_at(offset, now, one_by_one=not is_behind_all)
         self.epochs.clear()
         self._try_to_write_epochs()
-        self.log_start_offset = log_start_offset
         self.log_end_offset = offset
-        self._lower_recovery_point(offset)
         yield from self._reload_producers(now)
         self._set_high_watermark(self.end)
 
-    def _lower_recovery_point(self, offset: int) -> None:
-        if offset < self.recovery_point:
-            self.recovery_point = offset
-            on_truncation = self.folder.log_dir.on_truncation
-            if on_truncation is not None:
-                on_truncation()
-
     def _reload_producers(self, now: Now) -> Slices[None]:
-        yield from load_producers(
-            self.producers,
-            self.snapshots,
-            self.segments,
-            start=self.log_start_offset,
-            end=self.log_end_offset,
-            now=now,
-        )
+        """The disk has the names at the end of it: neither a segment nor a snapshot may come back
+        in a crash, beside what is appended in its place."""
+        end = self.log_end_offset
+        self.snapshots.remove_behind(end)
+        self.folder.sync_names_now()
+        yield from load_producers(self.producers, self.snapshots, self.segments, end=end, now=now)
+        self._take_snapshot(end)
         self._update_first_unstable()
+
+    def _promise(self, *, recovery_point: int, log_start_offset: int) -> None:
+        """Lowers the recovery point to what is left, and moves the log's start. The disk has both
+        before any file changes: so a start looks at all that a crash leaves half-way."""
+        is_lower = recovery_point < self.recovery_point
+        promise = Promise(
+            recovery_point=recovery_point if is_lower else None,
+            log_start_offset=None
+            if log_start_offset == self.log_start_offset
+            else log_start_offset,
+        )
+        self.folder.log_dir.promise((self.topic, self.partition), promise)
+        self.recovery_point = min(self.recovery_point, recovery_point)
+        self.log_start_offset = log_start_offset
 
     # the log's beginning
 
@@ -308,11 +315,7 @@ class LogUpkeep(LogView):
             return False
         self.log_start_offset = offset
         self.producers.on_log_start_offset(offset)
-        if self.epochs.truncate_from_start(offset):
-            try:
-                self._try_to_write_epochs()
-            except StorageError as error:
-                raise self.folder.log_dir.refused(error) from error
+        self.epochs.truncate_from_start(offset)
         self._update_first_unstable()
         return True
 
@@ -326,27 +329,39 @@ class LogUpkeep(LogView):
                 if not self.segments.active.size:
                     segments = segments[:-1]
                 else:
-                    self._roll(self.log_end_offset, now)
+                    self._roll(self.log_end_offset, now, last_offset=self.log_end_offset)
             if not segments:
                 return
             first_kept = self.segments[len(segments)]
             self.maybe_increment_log_start_offset(first_kept.base_offset)
-            self._remove_segments(segments, now)
+            # Else a crash that leaves some of them would show a hole behind these.
+            promise = Promise(log_start_offset=self.log_start_offset)
+            self.folder.log_dir.promise((self.topic, self.partition), promise)
+            self.segments.remove(segments, now)
+            self._remove_snapshots(segments, now)
         except StorageError as error:
             raise self.folder.log_dir.refused(error) from error
 
     def replace_segments(self, new: list[Segment], old: list[Segment], now: Now) -> None:
-        """Puts what compaction has made, and synced, in the place of what it was made from."""
+        """Puts what compaction has made, and synced, in the place of what it was made from.
+
+        What is replaced is flushed, and no start will look at it again: there a hole would pass for
+        one that a crash has left. Nor may the log begin farther in front after a crash: below the
+        log start the cleaner has taken aborted records for others.
+        """
         self.check()
+        self.flush_now(self._end_of(old[-1]))
+        promise = Promise(self.recovery_point, self.log_start_offset)
+        self.folder.log_dir.promise((self.topic, self.partition), promise)
         to_the_end(self._changing(self._replace(new, old, now)))
+
+    def _end_of(self, segment: Segment) -> int:
+        after = self.segments.floor(segment.base_offset) + 1
+        return self.segments[after].base_offset
 
     def _replace(self, new: list[Segment], old: list[Segment], now: Now) -> Slices[None]:
         yield
         self._remove_snapshots(self.segments.replace(new, old, now), now)
-
-    def _remove_segments(self, segments: list[Segment], now: Now) -> None:
-        self.segments.remove(segments, now)
-        self._remove_snapshots(segments, now)
 
     def _remove_snapshots(self, segments: list[Segment], now: Now) -> None:
         due_ms = now.monotonic_ms + self.folder.config.file_delete_delay_ms
@@ -363,14 +378,11 @@ class LogUpkeep(LogView):
                 self._settle()
             if self.segments.active.is_active:
                 self.segments.active.become_inactive()
-            segments = self._unflushed(self.log_end_offset + 1)
-            dirty = [segment for segment in segments if segment.is_dirty]
-            for segment in dirty:
+            for segment in self.segments:
                 segment.flush_now()
-            if self.snapshots.latest != self.log_end_offset:
-                self._take_snapshot(self.log_end_offset, sync=True)
-            if dirty:
-                self.folder.files.sync_directory_now(self.folder.path)
+            self._take_snapshot(self.log_end_offset)
+            self.snapshots.sync_now(self.log_end_offset)
+            self.folder.sync_names_now()
             self.recovery_point = self.log_end_offset
         except StorageError as error:
             raise self.folder.log_dir.refused(error) from error
@@ -381,6 +393,7 @@ class LogUpkeep(LogView):
         """Gives the files free as they are."""
         self.folder.log_dir.chores.forget(self)
         self.segments.close()
+        self.snapshots.close()
 
     def rename(self, name: str) -> None:
         """Moves the log to another folder of its log directory, with all that is open."""

@@ -1,16 +1,16 @@
 """What is known of producers at some offset: read from a snapshot, and from the batches since.
 
-Used when a log is opened, and when it was truncated. Pauses after a few hundred batches.
+Used when a log is opened, and when it was truncated. Changes nothing on disk. Pauses after a few
+hundred batches.
 """
 
 from __future__ import annotations
 
 import logging
-from contextlib import suppress
 
 from ottla.protocol.wire import Buffer, ProtocolError
 from ottla.storage.clock import Now
-from ottla.storage.errors import CorruptFile, DiskFull
+from ottla.storage.errors import CorruptFile
 from ottla.storage.lookup import Headers, locate
 from ottla.storage.producers import ProducerStates
 from ottla.storage.scan import readable_marker
@@ -25,36 +25,38 @@ _BATCHES_PER_SLICE = 256
 
 
 def load_producers(
-    producers: ProducerStates,
-    snapshots: Snapshots,
-    segments: Segments,
-    *,
-    start: int,
-    end: int,
-    now: Now,
+    producers: ProducerStates, snapshots: Snapshots, segments: Segments, *, end: int, now: Now
 ) -> Slices[None]:
-    """What is known of producers at the offset `end`: from a snapshot, and the batches since."""
-    producers.clear()
-    snapshots.remove_outside(start, end)
-    position = start
-    while (latest := snapshots.latest) is not None:
-        try:
-            producers.load(snapshots.read(latest), offset=latest, wall_ms=now.wall_ms)
-            position = latest
-            break
-        except ProtocolError as error:
-            logger.warning("recovery.bad_snapshot path=%s reason=%s", snapshots.path(latest), error)
-            snapshots.remove(latest)
-    if position < end:
-        for segment in segments.between(position, end):
-            yield from _replay(segment, producers, start=position, end=end)
-        data = producers.snapshot()
-        # On a full disk the next start has to read these batches once more.
-        with suppress(DiskFull):
-            snapshots.write(end, data, sync=True)
-        # As after a clean stop: of each producer the last batch is known, and old ones are not.
-        producers.load(data, offset=end, wall_ms=now.wall_ms)
+    """What is known of producers at the offset `end`."""
+    start = _load_snapshot(producers, snapshots, segments, end=end, now=now)
+    if start < end:
+        for segment in segments.between(start, end):
+            yield from _replay(segment, producers, start=start, end=end)
+        forget_old_batches(producers, offset=end, now=now)
     producers.map_end_offset = end
+
+
+def _load_snapshot(
+    producers: ProducerStates, snapshots: Snapshots, segments: Segments, *, end: int, now: Now
+) -> int:
+    """Returns up to where it reaches. Batches in front of the first segment are gone: a snapshot
+    that knows only older ones would have a producer's next batch refused."""
+    first = segments.first.base_offset
+    for offset in snapshots.up_to(end):
+        if offset < first:
+            break
+        try:
+            producers.load(snapshots.read(offset), offset=offset, wall_ms=now.wall_ms)
+            return offset
+        except ProtocolError as error:
+            logger.warning("recovery.bad_snapshot path=%s reason=%s", snapshots.path(offset), error)
+    producers.clear()
+    return min(first, end)
+
+
+def forget_old_batches(producers: ProducerStates, *, offset: int, now: Now) -> None:
+    """As after a clean stop: of each producer the last batch is known, and silent ones are not."""
+    producers.load(producers.snapshot(), offset=offset, wall_ms=now.wall_ms)
 
 
 def _replay(segment: Segment, producers: ProducerStates, *, start: int, end: int) -> Slices[None]:

@@ -33,7 +33,7 @@ from ottla.storage.names import (
     parse_folder_name,
     parse_offset_name,
 )
-from ottla.storage.producer_loading import load_producers
+from ottla.storage.producer_loading import forget_old_batches, load_producers
 from ottla.storage.producers import ProducerStates
 from ottla.storage.scan import Scan
 from ottla.storage.segment import Segment
@@ -80,7 +80,14 @@ def read_topic_id(folder: Folder) -> bytes | None:
 
 
 class _Opening:
-    """What is known while a folder is being opened."""
+    """What is known while a folder is being opened.
+
+    What vouches for what: all below the recovery point is on disk (batches, indexes, names, the
+    snapshot where the first suspect segment begins), and neither looked at nor changed. From there
+    on only batches are believed: indexes, epochs and snapshots are made again from them, since each
+    may be of before a truncation, or of before a crash in the last recovery. Below the log start
+    anything may be missing.
+    """
 
     def __init__(
         self, folder: Folder, log_start: int, recovery_point: int, is_clean: bool, now: Now
@@ -92,29 +99,36 @@ class _Opening:
         self.now = now
         self.segments = Segments(folder)
         self.producers = ProducerStates(folder.log_dir.producer_expiration_ms)
+        self.end = -1
+        """The log end offset, once it is known."""
         self.damaged: set[int] = set()
         """Base offsets of segments whose indexes are missing."""
 
     def parts(self) -> Slices[LogParts]:
+        if self.is_clean:
+            self.folder.names_are_on_disk()
         remove_leftovers(self.folder, self.now)
         self._find_segments()
         yield
         known = yield from self._read_epochs()
-        yield from self._recover()
-        end = yield from self._find_end()
+        yield from self._index_damaged()
+        suspects = [] if self.is_clean else self.segments.between(self.recovery_point, 1 << 63)
+        if suspects:
+            yield from self._recover(suspects)
+        else:
+            yield from self._find_end()
+        end = self.end
+        if end < self.log_start_offset or not len(self.segments):
+            self._start_over()
+            end = self.log_start_offset
         start = max(self.log_start_offset, self.segments.first.base_offset)
-        # In this order: an entry that is moved up to the end must not be there at one start, and be
-        # gone at the next.
-        self.epochs.truncate_from_start(self.log_start_offset)
-        self.epochs.truncate_from_end(end)
-        text = epochs_text(self.epochs.entries)
-        if text != known and (known or self.segments.size_bytes):
-            path = self.folder.file(LEADER_EPOCH_CHECKPOINT)
-            self.folder.files.write_atomically_now(path, text)
-        self.snapshots.remove_strays({segment.base_offset for segment in self.segments})
-        yield from load_producers(
-            self.producers, self.snapshots, self.segments, start=start, end=end, now=self.now
-        )
+        yield from self._settle_epochs(known, start, end)
+        if not suspects:
+            self.snapshots.remove_behind(end)
+            yield from load_producers(
+                self.producers, self.snapshots, self.segments, end=end, now=self.now
+            )
+        self._settle_snapshots(end)
         self.segments.active.rest()
         recovery_point = end if self.is_clean else min(self.recovery_point, end)
         return LogParts(
@@ -158,70 +172,104 @@ class _Opening:
     def _read_epochs(self) -> Slices[bytes]:
         """Returns the text that is on disk, empty where it is not worth keeping."""
         path = self.folder.file(LEADER_EPOCH_CHECKPOINT)
+        self.epochs = LeaderEpochs()
+        yield
         try:
             text = self.folder.files.read_whole(path)
             self.epochs = LeaderEpochs([EpochEntry(*entry) for entry in parse_epochs(path, text)])
-            if text or not self.segments.size_bytes:
-                return text
+            return text
         except FileNotFoundError:
             pass
         except CorruptFile as error:
             logger.warning("recovery.no_epochs error=%s", error)
-        self.epochs = LeaderEpochs()
-        yield from self._collect_epochs()
         return b""
 
-    def _collect_epochs(self) -> Slices[None]:
-        """From the batches, where the checkpoint is lost."""
-        for segment in self.segments:
+    def _settle_epochs(self, known: bytes, start: int, end: int) -> Slices[None]:
+        yield from self._complete_epochs(start, end)
+        # In this order: an entry that is moved up to the end must not be there at one start, and be
+        # gone at the next.
+        self.epochs.truncate_from_start(start)
+        self.epochs.truncate_from_end(end)
+        text = epochs_text(self.epochs.entries)
+        if text != known and (known or self.segments.size_bytes):
+            path = self.folder.file(LEADER_EPOCH_CHECKPOINT)
+            self.folder.files.write_atomically_now(path, text)
+
+    def _complete_epochs(self, start: int, end: int) -> Slices[None]:
+        """The log may begin farther in front than it did when the checkpoint was written."""
+        entries = self.epochs.entries
+        first = entries[0].start_offset if entries else end
+        for segment in self.segments.between(start, first) if start < first else ():
             headers = Headers(segment, 0)
             try:
                 while (found := at_once(headers.next())) is not None:
-                    epoch = found.header.partition_leader_epoch
-                    if epoch > (-1 if self.epochs.latest is None else self.epochs.latest):
-                        self.epochs.assign(epoch, found.header.base_offset)
+                    header = found.header
+                    if header.base_offset >= first:
+                        return
+                    if header.partition_leader_epoch >= 0:
+                        self.epochs.bear_out(header.partition_leader_epoch, header.base_offset)
                     yield
             except CorruptFile:
                 return
 
     # recovery
 
-    def _recover(self) -> Slices[None]:
-        """Goes through what may not be on disk, and through what is damaged."""
-        unflushed = set()
+    def _index_damaged(self) -> Slices[None]:
+        """Where indexes are missing that the recovery point, or a clean stop, vouches for."""
+        durable = list(self.segments)
         if not self.is_clean:
-            unflushed = {
-                segment.base_offset
-                for segment in self.segments.between(self.recovery_point, 1 << 63)
-            }
-        for segment in self.segments:
-            if segment.base_offset in unflushed:
-                yield from self._recover_segment(segment, is_durable=False)
-                if self.segments.active is segment:
-                    return
-            elif segment.base_offset in self.damaged:
-                yield from self._recover_segment(segment, is_durable=True)
+            durable = durable[: max(0, self.segments.floor(self.recovery_point))]
+        for segment in durable:
+            if segment.base_offset in self.damaged:
+                yield from self._index_anew(segment)
 
-    def _recover_segment(self, segment: Segment, *, is_durable: bool) -> Slices[None]:
+    def _index_anew(self, segment: Segment) -> Slices[None]:
+        producers = yield from self._producers_at(segment.base_offset)
+        scan = Scan(segment, producers, None, is_durable=True)
+        yield from scan.run()
+        scan.finish()
+        # Nobody will look at it again.
+        segment.flush_now()
+        self.folder.sync_names_now()
+        self.damaged.discard(segment.base_offset)
+
+    def _producers_at(self, offset: int) -> Slices[ProducerStates]:
         producers = ProducerStates(self.folder.log_dir.producer_expiration_ms)
         yield from load_producers(
-            producers,
-            self.snapshots,
-            self.segments,
-            start=self.log_start_offset,
-            end=segment.base_offset,
-            now=self.now,
+            producers, self.snapshots, self.segments, end=offset, now=self.now
         )
-        scan = Scan(segment, producers, self.epochs, is_durable=is_durable)
-        yield from scan.run()
-        if not is_durable and self._is_hole_behind(segment, scan):
-            # First, lest a recovery that is cut short here finds a whole segment before them.
-            self._remove_behind(segment)
-        scan.finish()
-        if scan.next_offset > segment.base_offset:
-            with suppress(DiskFull):
-                self.snapshots.write(scan.next_offset, producers.snapshot(), sync=False)
-        self.damaged.discard(segment.base_offset)
+        return producers
+
+    def _recover(self, suspects: list[Segment]) -> Slices[None]:
+        """Goes through all of them, up to the first hole."""
+        suspects = self._without_those_below_the_start(suspects)
+        producers = self.producers = yield from self._producers_at(suspects[0].base_offset)
+        self._keep_snapshot(suspects[0].base_offset)
+        for segment in suspects:
+            scan = Scan(segment, producers, self.epochs, is_durable=False)
+            yield from scan.run()
+            self.end = scan.next_offset
+            if self._is_hole_behind(segment, scan):
+                # First, lest a recovery that is cut short here finds a whole segment before them.
+                self._remove_behind(segment)
+            scan.finish()
+            after = self.segments.floor(segment.base_offset) + 1
+            is_last = after == len(self.segments)
+            offset = self.end if is_last else self.segments[after].base_offset
+            forget_old_batches(producers, offset=offset, now=self.now)
+            self._write_snapshot(offset)
+            if is_last:
+                break
+
+    def _without_those_below_the_start(self, suspects: list[Segment]) -> list[Segment]:
+        """Nobody wants them any more, so it does not matter what a crash has left of them. What is
+        in front of them goes as well, lest somebody goes on from there over a hole."""
+        count = sum(after.base_offset <= self.log_start_offset for after in suspects[1:])
+        if count:
+            kept = suspects[count].base_offset
+            gone = [segment for segment in self.segments if segment.base_offset < kept]
+            self.segments.remove(gone, self.now)
+        return suspects[count:]
 
     def _is_hole_behind(self, segment: Segment, scan: Scan) -> bool:
         """Whether batches between this segment and the next are lost. Compaction leaves holes, too:
@@ -233,45 +281,58 @@ class _Opening:
 
     def _remove_behind(self, segment: Segment) -> None:
         """What follows a hole was not safe on disk either."""
-        number = self.segments.floor(segment.base_offset)
-        behind = list(self.segments)[number + 1 :]
-        if behind:
-            logger.warning(
-                "recovery.remove_segments path=%s from=%d",
-                self.folder.path,
-                behind[0].base_offset,
-            )
-            self.segments.remove(behind, self.now)
-            # They must not come back once others were written in their place.
-            self.folder.files.sync_directory_now(self.folder.path)
+        logger.warning(
+            "recovery.remove_segments path=%s behind=%d", self.folder.path, segment.base_offset
+        )
+        self.segments.remove_behind(segment.base_offset, self.now)
 
-    def _find_end(self) -> Slices[int]:
-        """The log end offset, with an active segment that is ready."""
+    def _keep_snapshot(self, offset: int) -> None:
+        """Recovery begins at it, and so will the next one: nothing else knows of batches that are
+        gone. Those behind it are of batches that may be gone in another way."""
+        self.snapshots.remove_behind(offset)
+        self._write_snapshot(offset)
+        self.snapshots.sync_now(offset)
+        self.folder.sync_names_now()
+
+    def _write_snapshot(self, offset: int) -> None:
+        if self.snapshots.latest == offset or offset <= self.segments.first.base_offset:
+            return
+        # On a full disk the next start has to read more batches.
+        with suppress(DiskFull):
+            self.snapshots.write(offset, self.producers.snapshot())
+
+    def _settle_snapshots(self, end: int) -> None:
+        """The disk has all names at the end of it: what was removed must not come back beside what
+        is written in its place."""
+        self._write_snapshot(end)
+        self.snapshots.sync_now(end)
+        self.folder.sync_names_now()
+        self.snapshots.remove_strays([segment.base_offset for segment in self.segments], end)
+
+    def _find_end(self) -> Slices[None]:
+        """Of a log that was stopped cleanly."""
+        if not len(self.segments):
+            return
+        active = self.segments.active
+        try:
+            self.end = at_once(_next_offset(active)) if active.size else active.base_offset
+        except CorruptFile as error:
+            self._damage(active, str(error))
+            yield from self._recover([active])
+
+    def _start_over(self) -> None:
+        """The log start is behind all that there is, as a truncation may leave it."""
         if len(self.segments):
-            end = yield from self._end_of(self.segments.active)
-            if end >= self.log_start_offset:
-                return end
             logger.warning(
                 "recovery.start_over path=%s end=%d log_start=%d",
                 self.folder.path,
-                end,
+                self.end,
                 self.log_start_offset,
             )
-            self.epochs.clear()
-            self.producers.clear()
-            self.snapshots.remove_outside(0, -1)
-        self.segments.start_at(self.log_start_offset, self.now)
-        return self.log_start_offset
-
-    def _end_of(self, segment: Segment) -> Slices[int]:
-        if not segment.size:
-            return segment.base_offset
-        try:
-            return at_once(_next_offset(segment))
-        except CorruptFile as error:
-            self._damage(segment, str(error))
-        yield from self._recover_segment(segment, is_durable=False)
-        return at_once(_next_offset(segment))
+        self.epochs.clear()
+        self.producers.clear()
+        self.snapshots.remove_behind(-1)
+        self.segments.start_at(self.log_start_offset, self.now, one_by_one=False)
 
 
 def _next_offset(segment: Segment) -> Reading[int]:

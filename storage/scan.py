@@ -49,16 +49,17 @@ class _Bad(Exception):
 class Scan:
     """Checks every batch of a segment, and makes its indexes anew.
 
-    `producers` is what is known where the segment begins, and is carried on. Batches that were safe
-    on disk once (`is_durable`) stay even if their CRC is wrong: a reader sees that, and those that
-    follow are good. `finish` cuts the file behind the last good batch.
+    `producers` is what is known where the segment begins, and is carried on, as are `epochs`, where
+    the checkpoint may know too little or too much. Batches that were safe on disk once
+    (`is_durable`) stay even if their CRC is wrong: a reader sees that, and those that follow are
+    good. `finish` cuts the file behind the last good batch.
     """
 
     def __init__(
         self,
         segment: Segment,
         producers: ProducerStates,
-        epochs: LeaderEpochs,
+        epochs: LeaderEpochs | None,
         *,
         is_durable: bool,
     ) -> None:
@@ -166,16 +167,11 @@ def _learn(
     data: Buffer,
     at: int,
     producers: ProducerStates,
-    epochs: LeaderEpochs,
+    epochs: LeaderEpochs | None,
     segment: Segment,
 ) -> None:
-    epoch = header.partition_leader_epoch
-    if epoch >= 0 and epochs.epoch_for(header.base_offset) != epoch:
-        # A crash may undo a truncation, or bring the log start back, and leave the epochs that were
-        # written then.
-        epochs.truncate_from_end(header.base_offset)
-        if epochs.latest is None or epoch > epochs.latest:
-            epochs.assign(epoch, header.base_offset)
+    if epochs is not None and header.partition_leader_epoch >= 0:
+        epochs.bear_out(header.partition_leader_epoch, header.base_offset)
     if header.producer_id < 0:
         return
     completed = producers.update(header, readable_marker(header, data, at))

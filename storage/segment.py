@@ -91,6 +91,7 @@ class Segment:
             if files.exists(path := self.file_path(suffix)):
                 files.remove(path)
         self._file = files.create(self.file_path(LOG))
+        self.folder.names_changed()
         if self.folder.config.preallocate:
             self._file.preallocate(self.folder.config.segment_bytes)
         self.offset_index.create()
@@ -351,6 +352,7 @@ class Segment:
             for old, new in pairs:
                 if files.exists(old):
                     files.rename(old, new)
+                    self.folder.names_changed()
                     done.append((old, new))
         except StorageError as error:
             self._rename_back(done, error)

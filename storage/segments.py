@@ -92,16 +92,19 @@ class Segments:
             self._bases.insert(number, segment.base_offset)
             self._all.insert(number, segment)
 
-    def roll(self, base_offset: int, now: Now) -> Segment:
-        """A new active segment. Where it fails, the old one stays active."""
-        if base_offset <= self.active.base_offset:
-            raise ValueError(f"cannot roll {self.active} at offset {base_offset}")
+    def roll(self, base_offset: int, now: Now, *, is_flushed: bool) -> Segment:
+        """A new active segment. Where it fails, the old one is the last one still.
+
+        If all of that one is flushed, so that no start may look at it again, its indexes must be on
+        disk as well, before the new one has a name.
+        """
+        old = self.active
+        if base_offset <= old.base_offset:
+            raise ValueError(f"cannot roll {old} at offset {base_offset}")
+        old.become_inactive()
+        if is_flushed:
+            old.flush_now()
         new = self._created(base_offset, now)
-        try:
-            self.active.become_inactive()
-        except StorageError:
-            new.remove_files()
-            raise
         self.add(new)
         return new
 
@@ -118,24 +121,39 @@ class Segments:
         """The first segment of a log that is new."""
         self.add(self._created(base_offset, now))
 
-    def start_at(self, base_offset: int, now: Now) -> None:
-        """Throws all away and begins anew."""
+    def start_at(self, base_offset: int, now: Now, *, one_by_one: bool) -> None:
+        """Throws all away and begins anew. `one_by_one` as in `remove_behind`; there is no need for
+        it where the log's start, on disk, is behind them all. Once the new segment has a name, all
+        names that went before are gone in any crash."""
         old = self._all.copy()
         for segment in reversed(old):
             segment.rename(DELETED)
+            if one_by_one:
+                self.folder.sync_names_now()
+        self.folder.sync_names_now()
         new = self._created(base_offset, now)
         self._all, self._bases, self._peaks = [new], [base_offset], []
-        self.folder.files.sync_directory_now(self.folder.path)
         self._remove_later(old, now)
 
     # going
 
     def remove(self, segments: Iterable[Segment], now: Now) -> None:
-        """Takes segments out of the log; their files go after file.delete.delay.ms."""
+        """Takes segments out of the log; their files go after file.delete.delay.ms. Nothing but the
+        log's start may tell that they are gone: it must be on disk before."""
         removed = list(segments)
         for segment in removed:
             self._drop(segment)
         self._remove_later(removed, now)
+
+    def remove_behind(self, offset: int, now: Now) -> list[Segment]:
+        """Takes those out that begin behind this offset. From the last on, and the disk has each
+        before the next goes: in a compacted log nobody could tell a hole that a crash leaves."""
+        removed = [segment for segment in reversed(self._all) if segment.base_offset > offset]
+        for segment in removed:
+            self._drop(segment)
+            self.folder.sync_names_now()
+        self._remove_later(removed, now)
+        return removed
 
     def _drop(self, segment: Segment) -> None:
         segment.rename(DELETED)
@@ -155,21 +173,21 @@ class Segments:
         The directory is synced between the steps: were a rename of the second to outlive one of the
         first, a crash would leave neither the old nor the new.
         """
-        files, path = self.folder.files, self.folder.path
+        folder = self.folder
         new = sorted(new, key=lambda segment: segment.base_offset)
         old = [segment for segment in old if self.contains(segment)]
         for segment in reversed(new):
             if segment.state == CLEANED:
                 segment.rename(SWAP)
-        files.sync_directory_now(path)
+        folder.sync_names_now()
         for segment in old:
             self._drop(segment)
         for segment in new:
             self.add(segment)
-        files.sync_directory_now(path)
+        folder.sync_names_now()
         for segment in new:
             segment.rename("")
-        files.sync_directory_now(path)
+        folder.sync_names_now()
         self._remove_later(old, now)
         bases = {segment.base_offset for segment in new}
         return [segment for segment in old if segment.base_offset not in bases]

@@ -98,6 +98,7 @@ class TransactionIndex:
         if self._unwritten and self._entries is not None:
             if self._file is None and not self._segment.folder.files.exists(self.path):
                 self._file = self._segment.folder.files.create(self.path)
+                self._segment.folder.names_changed()
             rest = self._entries[-self._unwritten :]
             self._open().append(b"".join(_ENTRY.pack(0, *entry) for entry in rest))
             self._unwritten = 0
