@@ -129,10 +129,6 @@ class Partition:
         self._give_up(ErrorCode.NOT_LEADER_OR_FOLLOWER)
         self.changed()
 
-    def check_leader(self) -> None:
-        if self.rules.role is not _LEADER:
-            raise KafkaError(ErrorCode.NOT_LEADER_OR_FOLLOWER)
-
     # appending
 
     def append(
@@ -313,8 +309,11 @@ class Partition:
 
     def delete_records(self, offset: int) -> int:
         """Gives up everything before `offset`; returns where the replicas' logs begin now."""
-        self.check_leader()
         log = self.log
+        if self.rules.role is not _LEADER:
+            raise KafkaError(ErrorCode.NOT_LEADER_OR_FOLLOWER)
+        if log.config.is_compacted and not log.config.is_deleted:
+            raise KafkaError(ErrorCode.POLICY_VIOLATION)
         if offset == -1:
             offset = log.high_watermark
         if offset < 0:

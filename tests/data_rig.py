@@ -1,4 +1,4 @@
-"""A broker with partitions, logs in memory and virtual time, as far as produce and fetch need one."""
+"""A broker with partitions, logs in memory and virtual time: as much as produce and fetch need."""
 
 from __future__ import annotations
 

@@ -64,8 +64,8 @@ def produce(
     topics = request.topic_data
     producing = _Producing(broker, context, request)
     if request.transactional_id is not None or _has_transactional(topics):
-        producing.refuse(ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED)
-        return None
+        # Every client takes this error for final, and there are no transactions yet.
+        producing.refused_as_whole = ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED
     if len(topics) == 1 and len(topics[0].partition_data) == 1:
         topic = topics[0]
         done = producing.append(topic, topic.partition_data[0])
@@ -135,6 +135,7 @@ class _Producing:
         "endpoints",
         "error",
         "now",
+        "refused_as_whole",
         "timeout_ms",
         "uncounted",
         "zstd_allowed",
@@ -148,14 +149,9 @@ class _Producing:
         self.now: Now = broker.world.now()
         self.zstd_allowed = context.version >= _ZSTD_VERSION
         self.error: ErrorCode | None = None
+        self.refused_as_whole: ErrorCode | None = None
         self.uncounted: list[tuple[Partition, int, PartitionProduceResponse]] | None = None
         self.endpoints: dict[int, NodeEndpoint] | None = None
-
-    def refuse(self, code: ErrorCode) -> None:
-        """The whole request, before anything was appended."""
-        if self.acks:
-            raise KafkaError(code)
-        self._hang_up(code)
 
     def append(
         self, topic: TopicProduceData, data: PartitionProduceData
@@ -164,6 +160,8 @@ class _Producing:
         index = data.index
         acks = self.acks
         try:
+            if self.refused_as_whole is not None:
+                raise KafkaError(self.refused_as_whole)
             partition = self._partition(topic, index)
             if acks not in ACKS:
                 raise KafkaError(ErrorCode.INVALID_REQUIRED_ACKS)
@@ -249,7 +247,9 @@ class _Producing:
     ) -> ProduceResponse | Awaitable[ProduceResponse] | None:
         if not self.acks:
             if self.error is not None:
-                self._hang_up(self.error)
+                # Who wants no answer learns of an error by losing the connection.
+                reason = f"a produce request without acks failed: {self.error.name}"
+                self.context.connection.close(reason)
             return None
         response = ProduceResponse(responses=topics)
         if self.endpoints:
@@ -270,10 +270,6 @@ class _Producing:
             responses.append(self.append(*each))
         answer = self.answer(_grouped(wanted, responses))
         return answer if answer is None or isinstance(answer, ProduceResponse) else await answer
-
-    def _hang_up(self, code: ErrorCode) -> None:
-        """Who wants no answer learns of an error by losing the connection."""
-        self.context.connection.close(f"a produce request without acks failed: {code.name}")
 
 
 class _Waiting:
