@@ -1,0 +1,565 @@
+"""The shell of the quorum's machine: its log, its file of elections, its waiters.
+
+Decides nothing: raft.py does. What is appended counts once it is on disk, in every mode, and once
+the high watermark has passed it; only then the listener hears of it, in the order of the log. A
+metadata log whose disk has failed ends the broker: `on_failure`.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections import deque
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import closing
+from typing import Any, NamedTuple, Protocol
+
+from ottla.protocol.errors import ErrorCode, KafkaError
+from ottla.protocol.messages.metadata_records import (
+    AbortTransactionRecord,
+    BeginTransactionRecord,
+    EndTransactionRecord,
+)
+from ottla.protocol.messages.raft_records import (
+    KRaftVersionRecord,
+    LeaderChangeMessage,
+    LeaderChangeMessageVoter,
+)
+from ottla.replication.metadata_records import Versioned
+from ottla.replication.quorum_batches import (
+    Batch,
+    control_batch,
+    metadata_batch,
+    metadata_batches,
+)
+from ottla.replication.quorum_log import BEFORE_THE_LOG, MetadataLog, MetadataLogSettings
+from ottla.replication.quorum_state import (
+    QUORUM_STATE,
+    Election,
+    parse_quorum_state,
+    quorum_state_text,
+)
+from ottla.replication.raft import Raft
+from ottla.replication.raft_messages import Outcome, Position, RaftSettings
+from ottla.replication.raft_progress import Replica
+from ottla.replication.voters import Listener, ReplicaKey, Voter, Voters, static_voters
+from ottla.storage.clock import Now
+from ottla.storage.errors import CorruptFile, StorageError
+from ottla.storage.files import Files
+from ottla.storage.folder import LogDir
+from ottla.storage.index_memory import IndexMemory
+from ottla.storage.long_work import Work
+from ottla.storage.producers import Origin
+from ottla.storage.steps import Slices
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from asyncio import AbstractEventLoop, Future, Task
+    from random import Random
+
+logger = logging.getLogger(__name__)
+
+_RETRY_S = 0.1
+_CLEAN_INTERVAL_MS = 60_000
+_SLICE_RECORDS = 250
+_SLICE_BATCHES = 100
+
+
+class MetadataListener(Protocol):
+    def load(self, records: Sequence[Versioned], *, offset: int, epoch: int) -> None:
+        """A part of a snapshot that stands for all up to `offset`."""
+
+    def commit(
+        self,
+        base_offset: int,
+        last_offset: int,
+        epoch: int,
+        append_timestamp_ms: int,
+        records: Sequence[Versioned],
+    ) -> None:
+        """What is committed; no records where the quorum had something to note."""
+
+
+class QuorumSettings(NamedTuple):
+    log: MetadataLogSettings = MetadataLogSettings()
+    raft: RaftSettings = RaftSettings()
+    max_record_bytes_between_snapshots: int = 20 << 20
+    max_snapshot_interval_ms: int = 60 * 60 * 1000
+
+
+class Description(NamedTuple):
+    """As DescribeQuorum tells it."""
+
+    leader_id: int
+    leader_epoch: int
+    high_watermark: int
+    voters: list[Replica]
+    observers: list[Replica]
+    listeners: dict[int, tuple[Listener, ...]]
+
+
+class _Appended(NamedTuple):
+    base_offset: int
+    last_offset: int
+    epoch: int
+    timestamp_ms: int
+    size_bytes: int
+    records: Sequence[Versioned]
+
+
+class Quorum:
+    """`static_voters` are those that a configuration names, if it does; `listeners` are where this
+    node's controller is reached."""
+
+    def __init__(
+        self,
+        files: Files,
+        directory: str,
+        *,
+        node_id: int,
+        directory_id: bytes,
+        random: Random,
+        now: Callable[[], Now],
+        loop: AbstractEventLoop,
+        listener: MetadataListener,
+        on_failure: Callable[[], None],
+        settings: QuorumSettings | None = None,
+        configured_voters: Sequence[int] = (),
+        listeners: Sequence[Listener] = (),
+    ) -> None:
+        self._files = files
+        self._me = ReplicaKey(node_id, directory_id)
+        self._random = random
+        self._now = now
+        self._loop = loop
+        self._listener = listener
+        self._settings = settings = settings or QuorumSettings()
+        self._configured_voters = list(configured_voters)
+        self._listeners = tuple(listeners)
+        self._log_dir = LogDir(files, directory, random=random, indexes=IndexMemory())
+        self._log_dir.on_failure = on_failure
+        self._metadata = MetadataLog(self._log_dir, settings=settings.log, now=now)
+        self._raft: Raft
+        self._appended: deque[_Appended] = deque()
+        self._waiters: deque[tuple[int, Future[None]]] = deque()
+        self._flushing: Task[None] | None = None
+        self._is_open = False
+        self._is_in_transaction = False
+        # What the listener has: where a snapshot would be taken.
+        self._applied = Position(0, 0)
+        self._applied_ms = -1
+        self._since_snapshot_bytes = 0
+        self._snapshot_ms = self._cleaned_ms = now().monotonic_ms
+
+    # what it is
+
+    @property
+    def is_leader(self) -> bool:
+        return self._is_open and self._raft.leader_id == self._me.id
+
+    @property
+    def leader_id(self) -> int:
+        return self._raft.leader_id
+
+    @property
+    def leader_epoch(self) -> int:
+        return self._raft.epoch
+
+    @property
+    def kraft_version(self) -> int:
+        return self._metadata.history[-1].kraft_version if self._metadata.history else 0
+
+    @property
+    def high_watermark(self) -> int:
+        """Everything below is committed."""
+        return self._raft.high_watermark or 0
+
+    @property
+    def log_end_offset(self) -> int:
+        return self._metadata.log.log_end_offset
+
+    def describe(self, now: Now) -> Description:
+        raft, progress = self._raft, self._raft.progress
+        if progress is None:
+            raise KafkaError(ErrorCode.NOT_LEADER_OR_FOLLOWER)
+        progress.forget_observers(now)
+        own = progress.replicas[self._me.id]
+        own.last_fetch_ms = own.last_caught_up_ms = now.wall_ms
+        return Description(
+            raft.leader_id,
+            raft.epoch,
+            -1 if raft.high_watermark is None else raft.high_watermark,
+            list(progress.replicas.values()),
+            list(progress.observers.values()),
+            {voter.key.id: voter.listeners for voter in raft.voters.voters},
+        )
+
+    # opening
+
+    def opening(self) -> Slices[None]:
+        """Reads all, and leads where this node is the only voter: then the listener knows
+        everything at the end. A StorageError or a KafkaError says why it cannot."""
+        metadata = self._metadata
+        try:
+            yield from metadata.opening()
+            election, voter_ids = self._read_election()
+        except StorageError as error:
+            self._log_dir.refused(error)
+            raise
+        voters = self._voters(voter_ids)
+        self._raft = Raft(
+            self._me,
+            voters,
+            election,
+            metadata.end,
+            random=self._random,
+            settings=self._settings.raft,
+        )
+        self._refuse_others(voters)
+        yield from self._loading_snapshot()
+        outcome = self._raft.start(self._now())
+        self._write_election(outcome)
+        self._begin_epoch()
+        self._is_open = True
+        yield from self._loading_log()
+        if self._is_in_transaction:
+            self._abort_transaction()
+
+    def _read_election(self) -> tuple[Election, list[int]]:
+        path = f"{self._metadata.files_path}/{QUORUM_STATE}"
+        try:
+            return parse_quorum_state(path, self._files.read_whole(path))
+        except FileNotFoundError:
+            return Election(), []
+
+    def _voters(self, voter_ids: list[int]) -> Voters:
+        """By the log where it names them, else by the configuration, else as they were."""
+        if self.kraft_version:
+            return self._metadata.history[-1].voters
+        return static_voters(self._configured_voters or voter_ids or [self._me.id])
+
+    def _refuse_others(self, voters: Voters) -> None:
+        """Nodes do not talk to each other yet."""
+        if voters.ids != [self._me.id] or voters.find(self._me) is None:
+            named = ", ".join(map(str, voters.ids)) or "nobody"
+            reason = f"the quorum's voters are {named}; node {self._me.id} cannot lead it alone"
+            if voters.ids == [self._me.id]:
+                reason = "this directory is not the one that the quorum's voter was registered with"
+            raise CorruptFile(self._metadata.files_path, where="", reason=reason)
+
+    def _write_election(self, outcome: Outcome) -> None:
+        if outcome.election is None:
+            return
+        text = quorum_state_text(
+            outcome.election, kraft_version=self.kraft_version, voters=self._raft.voters
+        )
+        path = f"{self._metadata.files_path}/{QUORUM_STATE}"
+        try:
+            self._files.write_atomically_now(path, text)
+        except StorageError as error:
+            raise self._log_dir.refused(error) from error
+
+    def _begin_epoch(self) -> None:
+        """Tells the log who leads, and brings it to disk: then all before is committed, too."""
+        raft, log, now = self._raft, self._metadata.log, self._now()
+        controls = [self._leader_change(), *self._changed_voters()]
+        batch = control_batch(
+            controls, base_offset=self.log_end_offset, epoch=raft.epoch, timestamp_ms=now.wall_ms
+        )
+        offset = log.append_as_leader(
+            batch, leader_epoch=raft.epoch, now=now, origin=Origin.COORDINATOR
+        ).base_offset
+        self._metadata.note(controls, offset)
+        raft.appended(self._metadata.end)
+        if self.kraft_version:
+            raft.voters_changed(self._metadata.history[-1].voters, now)
+        log.flush_now()
+        raft.flushed(log.recovery_point)
+        log.update_high_watermark(self.high_watermark)
+        logger.info("quorum.leader epoch=%d offset=%d", raft.epoch, self.high_watermark)
+
+    def _leader_change(self) -> LeaderChangeMessage:
+        return LeaderChangeMessage(
+            version=0,
+            leader_id=self._me.id,
+            voters=[LeaderChangeMessageVoter(voter_id=id) for id in self._raft.voters.ids],
+            granting_voters=[LeaderChangeMessageVoter(voter_id=self._me.id)],
+        )
+
+    def _changed_voters(self) -> list[Any]:
+        """Where the log does not name them yet, or names an address that this node has left."""
+        if not self.kraft_version:
+            return []
+        offset, version, voters = self._metadata.history[-1]
+        known = voters.find(self._me)
+        own = Voter(self._me, self._listeners or (known.listeners if known else ()))
+        if offset != BEFORE_THE_LOG and known == own:
+            return []
+        record = KRaftVersionRecord(version=0, k_raft_version=version)
+        return [record, voters.replacing(own).record()]
+
+    # loading
+
+    def _loading_snapshot(self) -> Slices[None]:
+        newest = self._metadata.newest
+        if newest is None:
+            return
+        with closing(self._metadata.open_snapshot(newest)) as snapshot:
+            for records in snapshot.records():
+                self._listener.load(records, offset=newest.offset - 1, epoch=newest.epoch)
+                yield
+            self._applied = newest
+            self._applied_ms = snapshot.last_contained_log_timestamp
+
+    def _loading_log(self) -> Slices[None]:
+        """All that is committed behind the snapshot. Small batches are handed on together."""
+        loaded = _Loaded()
+        for batch in self._metadata.batches(self._applied.offset):
+            if batch is None or loaded.is_large or loaded.epoch not in (-1, _epoch(batch)):
+                self._hand_on(loaded)
+                loaded = _Loaded()
+                yield
+            if batch is not None:
+                loaded.add(batch)
+        self._hand_on(loaded)
+
+    def _hand_on(self, loaded: _Loaded) -> None:
+        if loaded.last_offset >= 0:
+            self._commit(
+                _Appended(
+                    loaded.base_offset,
+                    loaded.last_offset,
+                    loaded.epoch,
+                    loaded.timestamp_ms,
+                    loaded.size_bytes,
+                    loaded.records,
+                )
+            )
+
+    def _abort_transaction(self) -> None:
+        """The one that another leader, or another life of this one, had begun."""
+        reason = "the leader that began it is gone"
+        self._append([Versioned(AbortTransactionRecord(reason=reason), 0)], is_atomic=True)
+        self._metadata.log.flush_now()
+        self._advance()
+
+    # appending
+
+    def append(self, records: Sequence[Versioned], *, is_atomic: bool = True) -> int:
+        """Appends records and returns the offset of the last. All or nothing: where it raises, the
+        log is as it was. They count when `committed` returns."""
+        if not self.is_leader:
+            raise KafkaError(ErrorCode.NOT_CONTROLLER)
+        last_offset = self._append(records, is_atomic=is_atomic)
+        self._flush_soon()
+        return last_offset
+
+    def _append(self, records: Sequence[Versioned], *, is_atomic: bool) -> int:
+        log, raft, now = self._metadata.log, self._raft, self._now()
+        base_offset = self.log_end_offset
+        data = bytearray()
+        offset = base_offset
+        for part in metadata_batches(records, is_atomic=is_atomic):
+            data += metadata_batch(
+                part, base_offset=offset, epoch=raft.epoch, timestamp_ms=now.wall_ms
+            )
+            offset += len(part)
+        size = len(data)
+        last_offset = log.append_as_leader(
+            data, leader_epoch=raft.epoch, now=now, origin=Origin.COORDINATOR
+        ).last_offset
+        raft.appended(Position(raft.epoch, last_offset + 1))
+        self._appended.append(
+            _Appended(base_offset, last_offset, raft.epoch, now.wall_ms, size, records)
+        )
+        return last_offset
+
+    async def committed(self, offset: int) -> None:
+        """Returns when the record at this offset is committed, and the listener has it."""
+        if offset < self._applied.offset:
+            return
+        if not self.is_leader:
+            raise KafkaError(ErrorCode.NOT_CONTROLLER)
+        if offset >= self.log_end_offset:
+            raise ValueError(f"offset {offset} was never appended")
+        self._log_dir.check()
+        waiter = self._loop.create_future()
+        self._waiters.append((offset, waiter))
+        self._flush_soon()
+        await waiter
+
+    def _flush_soon(self) -> None:
+        if self._flushing is None and self._appended and self._is_loaded:
+            self._flushing = self._loop.create_task(self._flush())
+            self._flushing.add_done_callback(self._flushed)
+
+    @property
+    def _is_loaded(self) -> bool:
+        return self._appended[0].base_offset == self._applied.offset
+
+    async def _flush(self) -> None:
+        """One at a time: what is appended meanwhile shares the next one."""
+        log = self._metadata.log
+        while self._appended:
+            try:
+                await log.flush()
+            except KafkaError as error:
+                if self._log_dir.failure is not None or log.failure is not None:
+                    self._wake(log.log_end_offset, error)
+                    return
+                # Short of descriptors, or the like: what was appended has to get there.
+                from asyncio import sleep
+
+                await sleep(_RETRY_S)
+                continue
+            self._advance()
+
+    def _flushed(self, task: Task[None]) -> None:
+        self._flushing = None
+        if task.cancelled():
+            return
+        error = task.exception()
+        if error is not None:
+            self._wake(self.log_end_offset, error)
+            message = "the metadata log's listener failed"
+            self._loop.call_exception_handler({"message": message, "exception": error})
+        elif self._log_dir.failure is None:
+            self._flush_soon()
+
+    def _advance(self) -> None:
+        log = self._metadata.log
+        outcome = self._raft.flushed(log.recovery_point)
+        if outcome.high_watermark is None:
+            return
+        log.update_high_watermark(outcome.high_watermark)
+        while self._appended and self._appended[0].last_offset < outcome.high_watermark:
+            self._commit(self._appended.popleft())
+        self._wake(self._applied.offset)
+
+    def _commit(self, appended: _Appended) -> None:
+        base_offset, last_offset, epoch, timestamp_ms, size, records = appended
+        for record in records:
+            message = record.message
+            if isinstance(message, BeginTransactionRecord):
+                self._is_in_transaction = True
+            elif isinstance(message, EndTransactionRecord | AbortTransactionRecord):
+                self._is_in_transaction = False
+        self._listener.commit(base_offset, last_offset, epoch, timestamp_ms, records)
+        self._applied = Position(epoch, last_offset + 1)
+        self._applied_ms = timestamp_ms
+        self._since_snapshot_bytes += size
+
+    def _wake(self, offset: int, error: BaseException | None = None) -> None:
+        """Those who wait for what is below this offset."""
+        waiters, self._waiters = self._waiters, deque()
+        for awaited, waiter in waiters:
+            if awaited >= offset:
+                self._waiters.append((awaited, waiter))
+            elif waiter.done():
+                continue
+            elif error is None:
+                waiter.set_result(None)
+            else:
+                waiter.set_exception(error)
+
+    # snapshots
+
+    def is_snapshot_due(self, now: Now) -> bool:
+        """Enough was committed since the last one, or it is long ago."""
+        settings, bytes_since = self._settings, self._since_snapshot_bytes
+        if not bytes_since or self._is_in_transaction or not self._is_open:
+            return False
+        if bytes_since >= settings.max_record_bytes_between_snapshots:
+            return True
+        interval_ms = settings.max_snapshot_interval_ms
+        return 0 < interval_ms <= now.monotonic_ms - self._snapshot_ms
+
+    def writing_snapshot(self, records: Iterator[Versioned]) -> Work[None]:
+        """Writes what the listener has at this moment: `records` tell it. Long; where the disk is
+        full, the next try comes after as many bytes again."""
+        position, timestamp_ms = self._applied, self._applied_ms
+        self._since_snapshot_bytes = 0
+        self._snapshot_ms = self._now().monotonic_ms
+        return self._writing_snapshot(position, timestamp_ms, records)
+
+    def _writing_snapshot(
+        self, position: Position, timestamp_ms: int, records: Iterator[Versioned]
+    ) -> Work[None]:
+        metadata = self._metadata
+        if metadata.newest == position:
+            return
+        try:
+            size = yield from metadata.writing_snapshot(
+                position, records, last_contained_log_timestamp=timestamp_ms
+            )
+        except StorageError as error:
+            self._log_dir.refused(error)
+            return
+        logger.info("quorum.snapshot offset=%d bytes=%d", position.offset, size)
+        self._clean(self._now())
+
+    # time
+
+    def upkeep(self, now: Now) -> None:
+        """To be called every few seconds."""
+        if self._is_open and self._log_dir.failure is None:
+            self._log_dir.chores.expire(now.monotonic_ms)
+            if now.monotonic_ms - self._cleaned_ms >= _CLEAN_INTERVAL_MS:
+                self._clean(now)
+
+    def _clean(self, now: Now) -> None:
+        self._cleaned_ms = now.monotonic_ms
+        try:
+            self._metadata.clean(now)
+        except StorageError as error:
+            self._log_dir.refused(error)
+        except KafkaError as error:
+            logger.warning("quorum.not_cleaned reason=%s", error)
+
+    # the end
+
+    def closing(self) -> Slices[None]:
+        """Leaves what a clean stop leaves. Nothing is appended any more."""
+        self._is_open = False
+        if self._flushing is not None:
+            self._flushing.cancel()
+        self._wake(self.log_end_offset + 1, KafkaError(ErrorCode.NOT_CONTROLLER))
+        yield
+        self._metadata.log.close()
+
+
+class _Loaded:
+    """Batches of one epoch, read from the log, that are handed on as one."""
+
+    __slots__ = (
+        "base_offset",
+        "count",
+        "epoch",
+        "last_offset",
+        "records",
+        "size_bytes",
+        "timestamp_ms",
+    )
+
+    def __init__(self) -> None:
+        self.base_offset = self.last_offset = self.epoch = self.timestamp_ms = -1
+        self.size_bytes = self.count = 0
+        self.records: list[Versioned] = []
+
+    @property
+    def is_large(self) -> bool:
+        return len(self.records) >= _SLICE_RECORDS or self.count >= _SLICE_BATCHES
+
+    def add(self, batch: Batch) -> None:
+        header = batch.header
+        if self.count == 0:
+            self.base_offset, self.epoch = header.base_offset, header.partition_leader_epoch
+        self.count += 1
+        self.last_offset = header.last_offset
+        self.timestamp_ms = header.max_timestamp
+        self.size_bytes += header.size
+        if not header.is_control:
+            self.records += batch.metadata()
+
+
+def _epoch(batch: Batch) -> int:
+    return batch.header.partition_leader_epoch
