@@ -13,7 +13,7 @@ from argparse import ArgumentParser
 from hashlib import blake2b
 from importlib import import_module
 
-MACHINES = ("fetch_sessions", "raft", "replica_rules")
+MACHINES = ("controller", "fetch_sessions", "raft", "replica_rules")
 HASH_SEEDS = (0, 1, 31337)
 PROCESSES = 2
 
