@@ -155,9 +155,7 @@ class Sessions:
         if sorted(key for key, _ in looked_at) != sorted(client.due):
             raise Broken(f"{looked_at}, but {list(client.due)} changed")
         client.due.clear()
-        if is_new:
-            is_kept = session.wants_to_be_kept and self._sessions.keep(session, now)
-            client.id, client.epoch = (session.id, session.epoch) if is_kept else (0, 0)
-        else:
-            client.id, client.epoch = session.id, session.epoch
+        if is_new and session.wants_to_be_kept:
+            self._sessions.keep(session, now)
+        client.id, client.epoch = (session.id, session.epoch) if session.id else (0, 0)
         self._add("session", client.number, client.id, client.epoch)
