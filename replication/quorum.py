@@ -14,11 +14,6 @@ from contextlib import closing
 from typing import Any, NamedTuple, Protocol
 
 from ottla.protocol.errors import ErrorCode, KafkaError
-from ottla.protocol.messages.metadata_records import (
-    AbortTransactionRecord,
-    BeginTransactionRecord,
-    EndTransactionRecord,
-)
 from ottla.protocol.messages.raft_records import (
     KRaftVersionRecord,
     LeaderChangeMessage,
@@ -143,7 +138,6 @@ class Quorum:
         self._waiters: deque[tuple[int, Future[None]]] = deque()
         self._flushing: Task[None] | None = None
         self._is_open = False
-        self._is_in_transaction = False
         # What the listener has: where a snapshot would be taken.
         self._applied = Position(0, 0)
         self._applied_ms = -1
@@ -221,8 +215,6 @@ class Quorum:
         self._begin_epoch()
         self._is_open = True
         yield from self._loading_log()
-        if self._is_in_transaction:
-            self._abort_transaction()
 
     def _read_election(self) -> tuple[Election, list[int]]:
         path = f"{self._metadata.files_path}/{QUORUM_STATE}"
@@ -335,13 +327,6 @@ class Quorum:
                 )
             )
 
-    def _abort_transaction(self) -> None:
-        """The one that another leader, or another life of this one, had begun."""
-        reason = "the leader that began it is gone"
-        self._append([Versioned(AbortTransactionRecord(reason=reason), 0)], is_atomic=True)
-        self._metadata.log.flush_now()
-        self._advance()
-
     # appending
 
     def append(self, records: Sequence[Versioned], *, is_atomic: bool = True) -> int:
@@ -349,11 +334,6 @@ class Quorum:
         log is as it was. They count when `committed` returns."""
         if not self.is_leader:
             raise KafkaError(ErrorCode.NOT_CONTROLLER)
-        last_offset = self._append(records, is_atomic=is_atomic)
-        self._flush_soon()
-        return last_offset
-
-    def _append(self, records: Sequence[Versioned], *, is_atomic: bool) -> int:
         log, raft, now = self._metadata.log, self._raft, self._now()
         base_offset = self.log_end_offset
         data = bytearray()
@@ -371,6 +351,7 @@ class Quorum:
         self._appended.append(
             _Appended(base_offset, last_offset, raft.epoch, now.wall_ms, size, records)
         )
+        self._flush_soon()
         return last_offset
 
     async def committed(self, offset: int) -> None:
@@ -437,12 +418,6 @@ class Quorum:
 
     def _commit(self, appended: _Appended) -> None:
         base_offset, last_offset, epoch, timestamp_ms, size, records = appended
-        for record in records:
-            message = record.message
-            if isinstance(message, BeginTransactionRecord):
-                self._is_in_transaction = True
-            elif isinstance(message, EndTransactionRecord | AbortTransactionRecord):
-                self._is_in_transaction = False
         self._listener.commit(base_offset, last_offset, epoch, timestamp_ms, records)
         self._applied = Position(epoch, last_offset + 1)
         self._applied_ms = timestamp_ms
@@ -466,7 +441,7 @@ class Quorum:
     def is_snapshot_due(self, now: Now) -> bool:
         """Enough was committed since the last one, or it is long ago."""
         settings, bytes_since = self._settings, self._since_snapshot_bytes
-        if not bytes_since or self._is_in_transaction or not self._is_open:
+        if not bytes_since or not self._is_open:
             return False
         if bytes_since >= settings.max_record_bytes_between_snapshots:
             return True

@@ -45,8 +45,10 @@ class Identity(NamedTuple):
 
     cluster_id: str
     node_id: int
-    directory_id: bytes
+    metadata_directory_id: bytes
     """Of the directory that holds the metadata log."""
+    directory_ids: dict[bytes, str]
+    """The paths of all that can be read, by id."""
     is_new: bool
 
 
@@ -84,9 +86,13 @@ def format_directories(
         files.write_atomically_now(f"{path}/{META_PROPERTIES}", text)
         directory.meta = MetaProperties(cluster_id, node_id, directory_id)
         logger.info("log_dir.formatted path=%s directory_id=%s", path, uuid_text(directory_id))
-    if own.meta is None or own.meta.directory_id is None:
-        raise ValueError(f"{metadata_path} was not formatted")
-    return Identity(cluster_id, node_id, own.meta.directory_id, is_new)
+    ids = {
+        each.meta.directory_id: path
+        for path, each in directories.online.items()
+        if each.meta is not None and each.meta.directory_id is not None
+    }
+    own_id = next(id for id, path in ids.items() if path == metadata_path)
+    return Identity(cluster_id, node_id, own_id, ids, is_new)
 
 
 def _refuse_logs(files: Files, path: str) -> None:
