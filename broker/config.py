@@ -10,10 +10,14 @@ from collections.abc import Iterator, Mapping
 
 from ottla.broker import config_keys
 from ottla.broker.config_key import InvalidValue, Key, Value
-from ottla.broker.listeners import Listeners, resolved_listeners
+from ottla.broker.listeners import Listeners, address_counts, resolved_listeners
 from ottla.protocol.compression import Codec
 from ottla.protocol.records import TimestampType
 from ottla.storage.config import LogConfig
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from ottla.broker.config_rules import Rules
 
 BROKER_RESOURCE = 4
 """What the metadata log calls a broker; its name is the node id, or empty for all brokers."""
@@ -68,6 +72,23 @@ class BrokerConfig:
 
     def __getitem__(self, name: str) -> Value:
         return self.values[name]
+
+    @property
+    def advertised(self) -> Mapping[str, tuple[str, int]]:
+        """By the names of listeners, the address that clients are told, where one was set."""
+        return {name: (each.host, each.port) for name, each in self.listeners.advertised.items()}
+
+    @property
+    def rules(self) -> Rules:
+        """What the controller lets pass on a node that is configured so."""
+        from ottla.broker.config_rules import Rules
+
+        return Rules(self)
+
+    @property
+    def connections_per_ip_overrides(self) -> Mapping[str, int]:
+        """How many connections some addresses may have."""
+        return address_counts(self["max.connections.per.ip.overrides"])
 
     def topic_value(self, name: str, overrides: Mapping[str, str]) -> Value:
         """One setting of a topic, of which `overrides` are its own."""

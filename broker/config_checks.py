@@ -38,7 +38,7 @@ def check_together(config: BrokerConfig) -> None:
         raise InvalidValue(
             "queued.max.request.bytes must be larger or equal to socket.request.max.bytes"
         )
-    if values["max.connections.per.ip"] == 0 and not values["max.connections.per.ip.overrides"]:
+    if values["max.connections.per.ip"] == 0 and not config.connections_per_ip_overrides:
         raise InvalidValue(
             "max.connections.per.ip can be set to zero only if max.connections.per.ip.overrides "
             "property is set."

@@ -14,6 +14,7 @@ from ottla.broker.config import BrokerConfig
 from ottla.broker.config_checks import check_together
 from ottla.broker.config_key import InvalidValue
 from ottla.broker.listeners import ListenersRefused
+from ottla.storage.errors import CorruptFile, StorageError
 
 DEFAULT_LISTENERS = "PLAINTEXT://127.0.0.1:9092"
 DEFAULT_DATA = "./ottla-data"
@@ -64,6 +65,7 @@ def load(
         static["log.dirs"] = DEFAULT_DATA
     for name, text in _OUR_DEFAULTS.items():
         static.setdefault(name, text)
+    static.setdefault("broker.id", static["node.id"])
     try:
         config = BrokerConfig(static)
         check_together(config)
@@ -109,15 +111,15 @@ def _address(listen: str) -> str:
 def _file(path: str, read: Callable[[str], bytes]) -> _Source:
     try:
         content = read(path)
-    except OSError as error:
-        raise ConfigError(f"{path}: cannot be read: {error.strerror or error}") from error
+    except (OSError, StorageError) as error:
+        reason = error.strerror if isinstance(error, OSError) else None
+        raise ConfigError(f"{path}: cannot be read: {reason or error}") from error
     if path.endswith(".properties"):
         return _Source(path, _properties(path, content), True)
     return _Source(path, _yaml(path, content), False)
 
 
 def _properties(path: str, content: bytes) -> dict[str, str]:
-    from ottla.storage.errors import CorruptFile
     from ottla.storage.properties import parse_properties
 
     try:

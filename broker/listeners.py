@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 
 PLAINTEXT = "PLAINTEXT"
 _PROTOCOLS = (PLAINTEXT, "SSL", "SASL_PLAINTEXT", "SASL_SSL")
+_HOST = re.compile(r"[0-9a-zA-Z\-%._:\[\]]+")
 _LISTENER = re.compile(r"(.*)://\[?([0-9a-zA-Z\-%._:]*)\]?:(-?[0-9]+)")
 
 
@@ -150,3 +151,20 @@ def _check_advertised(advertised: Sequence[Listener], names: Sequence[str]) -> N
             f"in listeners. Found {','.join(each.name for each in advertised)}. The valid options "
             f"based on the current configuration are {','.join(names)}"
         )
+
+
+def address_counts(text: str) -> dict[str, int]:
+    """`ADDRESS:COUNT,...`; the address may be an IPv6 one."""
+    counts = {}
+    for entry in filter(None, (part.strip() for part in text.split(","))):
+        address, colon, count = entry.rpartition(":")
+        if not colon or not count.strip().isdecimal():
+            raise ListenersRefused(
+                f"Error parsing configuration property 'max.connections.per.ip.overrides': {entry}"
+            )
+        if not _HOST.fullmatch(address.strip()):
+            raise ListenersRefused(
+                f"max.connections.per.ip.overrides contains invalid addresses : {address}"
+            )
+        counts[address.strip().strip("[]")] = int(count)
+    return counts
