@@ -15,10 +15,6 @@ from ottla.protocol.compression import Codec
 from ottla.protocol.records import TimestampType
 from ottla.storage.config import LogConfig
 
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from ottla.broker.config_rules import Rules
-
 BROKER_RESOURCE = 4
 """What the metadata log calls a broker; its name is the node id, or empty for all brokers."""
 
@@ -77,13 +73,6 @@ class BrokerConfig:
     def advertised(self) -> Mapping[str, tuple[str, int]]:
         """By the names of listeners, the address that clients are told, where one was set."""
         return {name: (each.host, each.port) for name, each in self.listeners.advertised.items()}
-
-    @property
-    def rules(self) -> Rules:
-        """What the controller lets pass on a node that is configured so."""
-        from ottla.broker.config_rules import Rules
-
-        return Rules(self)
 
     @property
     def connections_per_ip_overrides(self) -> Mapping[str, int]:

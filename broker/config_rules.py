@@ -7,7 +7,7 @@ people see in its tools.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import NamedTuple
 
 from ottla.broker import config_keys
@@ -30,12 +30,16 @@ _MATCHED = (
 
 
 class Rules:
-    """What a node that is configured so lets pass."""
+    """`current` gives the configuration of this node as it is by now."""
 
-    __slots__ = ("_config",)
+    __slots__ = ("_current",)
 
-    def __init__(self, config: BrokerConfig) -> None:
-        self._config = config
+    def __init__(self, current: Callable[[], BrokerConfig]) -> None:
+        self._current = current
+
+    @property
+    def _config(self) -> BrokerConfig:
+        return self._current()
 
     def validate_topic(self, settings: Settings, before: Settings) -> None:
         for name in settings:
