@@ -8,10 +8,9 @@ metadata log whose disk has failed ends the broker: `on_failure`.
 from __future__ import annotations
 
 import logging
-from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing
-from typing import Any, NamedTuple, Protocol
+from typing import Any, NamedTuple
 
 from ottla.protocol.errors import ErrorCode, KafkaError
 from ottla.protocol.messages.raft_records import (
@@ -20,12 +19,8 @@ from ottla.protocol.messages.raft_records import (
     LeaderChangeMessageVoter,
 )
 from ottla.replication.metadata_records import Versioned
-from ottla.replication.quorum_batches import (
-    Batch,
-    control_batch,
-    metadata_batch,
-    metadata_batches,
-)
+from ottla.replication.quorum_batches import control_batch, metadata_batch, metadata_batches
+from ottla.replication.quorum_commits import Appended, Commits, MetadataListener
 from ottla.replication.quorum_log import BEFORE_THE_LOG, MetadataLog, MetadataLogSettings
 from ottla.replication.quorum_state import (
     QUORUM_STATE,
@@ -48,30 +43,13 @@ from ottla.storage.steps import Slices
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from asyncio import AbstractEventLoop, Future, Task
+    from asyncio import AbstractEventLoop, Task
     from random import Random
 
 logger = logging.getLogger(__name__)
 
 _RETRY_S = 0.1
 _CLEAN_INTERVAL_MS = 60_000
-_SLICE_RECORDS = 250
-_SLICE_BATCHES = 100
-
-
-class MetadataListener(Protocol):
-    def load(self, records: Sequence[Versioned], *, offset: int, epoch: int) -> None:
-        """A part of a snapshot that stands for all up to `offset`."""
-
-    def commit(
-        self,
-        base_offset: int,
-        last_offset: int,
-        epoch: int,
-        append_timestamp_ms: int,
-        records: Sequence[Versioned],
-    ) -> None:
-        """What is committed; no records where the quorum had something to note."""
 
 
 class QuorumSettings(NamedTuple):
@@ -92,17 +70,8 @@ class Description(NamedTuple):
     listeners: dict[int, tuple[Listener, ...]]
 
 
-class _Appended(NamedTuple):
-    base_offset: int
-    last_offset: int
-    epoch: int
-    timestamp_ms: int
-    size_bytes: int
-    records: Sequence[Versioned]
-
-
 class Quorum:
-    """`static_voters` are those that a configuration names, if it does; `listeners` are where this
+    """`configured_voters` are those that a configuration names, if it does; `listeners` are where this
     node's controller is reached."""
 
     def __init__(
@@ -126,7 +95,6 @@ class Quorum:
         self._random = random
         self._now = now
         self._loop = loop
-        self._listener = listener
         self._settings = settings = settings or QuorumSettings()
         self._configured_voters = list(configured_voters)
         self._listeners = tuple(listeners)
@@ -134,14 +102,11 @@ class Quorum:
         self._log_dir.on_failure = on_failure
         self._metadata = MetadataLog(self._log_dir, settings=settings.log, now=now)
         self._raft: Raft
-        self._appended: deque[_Appended] = deque()
-        self._waiters: deque[tuple[int, Future[None]]] = deque()
+        self._commits = Commits(listener)
         self._flushing: Task[None] | None = None
         self._is_open = False
-        # What the listener has: where a snapshot would be taken.
-        self._applied = Position(0, 0)
-        self._applied_ms = -1
-        self._since_snapshot_bytes = 0
+        self._snapshot_bytes = 0
+        """How much was committed when the last snapshot was taken."""
         self._snapshot_ms = self._cleaned_ms = now().monotonic_ms
 
     # what it is
@@ -214,7 +179,8 @@ class Quorum:
         self._write_election(outcome)
         self._begin_epoch()
         self._is_open = True
-        yield from self._loading_log()
+        start_offset = self._commits.applied.offset
+        yield from self._commits.loading_log(self._metadata.batches(start_offset))
 
     def _read_election(self) -> tuple[Election, list[int]]:
         path = f"{self._metadata.files_path}/{QUORUM_STATE}"
@@ -289,43 +255,13 @@ class Quorum:
         record = KRaftVersionRecord(version=0, k_raft_version=version)
         return [record, voters.replacing(own).record()]
 
-    # loading
-
     def _loading_snapshot(self) -> Slices[None]:
         newest = self._metadata.newest
-        if newest is None:
-            return
-        with closing(self._metadata.open_snapshot(newest)) as snapshot:
-            for records in snapshot.records():
-                self._listener.load(records, offset=newest.offset - 1, epoch=newest.epoch)
-                yield
-            self._applied = newest
-            self._applied_ms = snapshot.last_contained_log_timestamp
-
-    def _loading_log(self) -> Slices[None]:
-        """All that is committed behind the snapshot. Small batches are handed on together."""
-        loaded = _Loaded()
-        for batch in self._metadata.batches(self._applied.offset):
-            if batch is None or loaded.is_large or loaded.epoch not in (-1, _epoch(batch)):
-                self._hand_on(loaded)
-                loaded = _Loaded()
-                yield
-            if batch is not None:
-                loaded.add(batch)
-        self._hand_on(loaded)
-
-    def _hand_on(self, loaded: _Loaded) -> None:
-        if loaded.last_offset >= 0:
-            self._commit(
-                _Appended(
-                    loaded.base_offset,
-                    loaded.last_offset,
-                    loaded.epoch,
-                    loaded.timestamp_ms,
-                    loaded.size_bytes,
-                    loaded.records,
+        if newest is not None:
+            with closing(self._metadata.open_snapshot(newest)) as snapshot:
+                yield from self._commits.loading_snapshot(
+                    snapshot.records(), newest, snapshot.last_contained_log_timestamp
                 )
-            )
 
     # appending
 
@@ -348,15 +284,15 @@ class Quorum:
             data, leader_epoch=raft.epoch, now=now, origin=Origin.COORDINATOR
         ).last_offset
         raft.appended(Position(raft.epoch, last_offset + 1))
-        self._appended.append(
-            _Appended(base_offset, last_offset, raft.epoch, now.wall_ms, size, records)
+        self._commits.append(
+            Appended(base_offset, last_offset, raft.epoch, now.wall_ms, size, records)
         )
         self._flush_soon()
         return last_offset
 
     async def committed(self, offset: int) -> None:
         """Returns when the record at this offset is committed, and the listener has it."""
-        if offset < self._applied.offset:
+        if offset < self._commits.applied.offset:
             return
         if not self.is_leader:
             raise KafkaError(ErrorCode.NOT_CONTROLLER)
@@ -364,83 +300,48 @@ class Quorum:
             raise ValueError(f"offset {offset} was never appended")
         self._log_dir.check()
         waiter = self._loop.create_future()
-        self._waiters.append((offset, waiter))
+        self._commits.wait(offset, waiter)
         self._flush_soon()
         await waiter
 
     def _flush_soon(self) -> None:
-        if self._flushing is None and self._appended and self._is_loaded:
+        if self._flushing is None and self._commits.has_uncommitted:
             self._flushing = self._loop.create_task(self._flush())
             self._flushing.add_done_callback(self._flushed)
-
-    @property
-    def _is_loaded(self) -> bool:
-        return self._appended[0].base_offset == self._applied.offset
 
     async def _flush(self) -> None:
         """One at a time: what is appended meanwhile shares the next one."""
         log = self._metadata.log
-        while self._appended:
+        while self._commits.has_uncommitted:
             try:
                 await log.flush()
             except KafkaError as error:
                 if self._log_dir.failure is not None or log.failure is not None:
-                    self._wake(log.log_end_offset, error)
+                    self._commits.fail(error)
                     return
                 # Short of descriptors, or the like: what was appended has to get there.
                 from asyncio import sleep
 
                 await sleep(_RETRY_S)
                 continue
-            self._advance()
+            outcome = self._raft.flushed(log.recovery_point)
+            if outcome.high_watermark is not None:
+                log.update_high_watermark(outcome.high_watermark)
+                self._commits.advance(outcome.high_watermark)
+        # Not when the task is done: who appends before that hears of it would wait for ever.
+        self._flushing = None
 
     def _flushed(self, task: Task[None]) -> None:
-        self._flushing = None
-        if task.cancelled():
-            return
-        error = task.exception()
-        if error is not None:
-            self._wake(self.log_end_offset, error)
-            message = "the metadata log's listener failed"
+        if not task.cancelled() and (error := task.exception()) is not None:
+            self._commits.fail(error)
+            message = "what the metadata log has committed could not be applied"
             self._loop.call_exception_handler({"message": message, "exception": error})
-        elif self._log_dir.failure is None:
-            self._flush_soon()
-
-    def _advance(self) -> None:
-        log = self._metadata.log
-        outcome = self._raft.flushed(log.recovery_point)
-        if outcome.high_watermark is None:
-            return
-        log.update_high_watermark(outcome.high_watermark)
-        while self._appended and self._appended[0].last_offset < outcome.high_watermark:
-            self._commit(self._appended.popleft())
-        self._wake(self._applied.offset)
-
-    def _commit(self, appended: _Appended) -> None:
-        base_offset, last_offset, epoch, timestamp_ms, size, records = appended
-        self._listener.commit(base_offset, last_offset, epoch, timestamp_ms, records)
-        self._applied = Position(epoch, last_offset + 1)
-        self._applied_ms = timestamp_ms
-        self._since_snapshot_bytes += size
-
-    def _wake(self, offset: int, error: BaseException | None = None) -> None:
-        """Those who wait for what is below this offset."""
-        waiters, self._waiters = self._waiters, deque()
-        for awaited, waiter in waiters:
-            if awaited >= offset:
-                self._waiters.append((awaited, waiter))
-            elif waiter.done():
-                continue
-            elif error is None:
-                waiter.set_result(None)
-            else:
-                waiter.set_exception(error)
 
     # snapshots
 
     def is_snapshot_due(self, now: Now) -> bool:
         """Enough was committed since the last one, or it is long ago."""
-        settings, bytes_since = self._settings, self._since_snapshot_bytes
+        settings, bytes_since = self._settings, self._commits.applied_bytes - self._snapshot_bytes
         if not bytes_since or not self._is_open:
             return False
         if bytes_since >= settings.max_record_bytes_between_snapshots:
@@ -451,8 +352,8 @@ class Quorum:
     def writing_snapshot(self, records: Iterator[Versioned]) -> Work[None]:
         """Writes what the listener has at this moment: `records` tell it. Long; where the disk is
         full, the next try comes after as many bytes again."""
-        position, timestamp_ms = self._applied, self._applied_ms
-        self._since_snapshot_bytes = 0
+        position, timestamp_ms = self._commits.applied, self._commits.applied_ms
+        self._snapshot_bytes = self._commits.applied_bytes
         self._snapshot_ms = self._now().monotonic_ms
         return self._writing_snapshot(position, timestamp_ms, records)
 
@@ -497,44 +398,6 @@ class Quorum:
         self._is_open = False
         if self._flushing is not None:
             self._flushing.cancel()
-        self._wake(self.log_end_offset + 1, KafkaError(ErrorCode.NOT_CONTROLLER))
+        self._commits.fail(KafkaError(ErrorCode.NOT_CONTROLLER))
         yield
         self._metadata.log.close()
-
-
-class _Loaded:
-    """Batches of one epoch, read from the log, that are handed on as one."""
-
-    __slots__ = (
-        "base_offset",
-        "count",
-        "epoch",
-        "last_offset",
-        "records",
-        "size_bytes",
-        "timestamp_ms",
-    )
-
-    def __init__(self) -> None:
-        self.base_offset = self.last_offset = self.epoch = self.timestamp_ms = -1
-        self.size_bytes = self.count = 0
-        self.records: list[Versioned] = []
-
-    @property
-    def is_large(self) -> bool:
-        return len(self.records) >= _SLICE_RECORDS or self.count >= _SLICE_BATCHES
-
-    def add(self, batch: Batch) -> None:
-        header = batch.header
-        if self.count == 0:
-            self.base_offset, self.epoch = header.base_offset, header.partition_leader_epoch
-        self.count += 1
-        self.last_offset = header.last_offset
-        self.timestamp_ms = header.max_timestamp
-        self.size_bytes += header.size
-        if not header.is_control:
-            self.records += batch.metadata()
-
-
-def _epoch(batch: Batch) -> int:
-    return batch.header.partition_leader_epoch
