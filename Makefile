@@ -15,10 +15,13 @@ PIP_INSTALL := $(BIN)/python -m pip --disable-pip-version-check install --quiet
 PYTHON_SUFFICES := import sys; sys.exit(sys.version_info < (3, 11))
 
 .DEFAULT_GOAL := help
-.PHONY: help setup test check packaging compat bench fuzz simulate
+.PHONY: help run setup test check packaging compat bench fuzz simulate
 
 help: ## list these commands
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "make %-10s %s\n", $$1, $$2 }' Makefile
+
+run: $(VENV)/.run ## run a broker on 127.0.0.1:9092, its data in ./ottla-data
+	@exec $(BIN)/ottla serve $(ARGS)
 
 setup: $(VENV)/.dev ## make .venv, with Ottla and the development tools in it
 
@@ -50,9 +53,13 @@ simulate: $(VENV)/.dev ## cut random lives of a log at every operation (STATES=5
 # The stamps: a second call finds nothing to do, a changed pyproject.toml is installed again.
 # pip reads dependency groups from 25.1 on; the pip that came with the Python may be older.
 # setuptools warns of folders that stand beside the code; that they stand there is our layout.
-$(VENV)/.dev: pyproject.toml | $(BIN)/python
+$(VENV)/.run: pyproject.toml | $(BIN)/python
+	PYTHONWARNINGS='ignore:Editable installation' $(PIP_INSTALL) --editable .
+	@touch $@
+
+$(VENV)/.dev: pyproject.toml $(VENV)/.run
 	$(PIP_INSTALL) 'pip>=25.1'
-	PYTHONWARNINGS='ignore:Editable installation' $(PIP_INSTALL) --editable . --group dev
+	$(PIP_INSTALL) --group dev
 	@touch $@
 
 $(VENV)/.compat: pyproject.toml $(VENV)/.dev

@@ -1,0 +1,258 @@
+"""A connection: order, waiting, slow readers, peers that go. No socket is needed for that."""
+
+from asyncio import AbstractEventLoop, Future, new_event_loop
+from collections.abc import Awaitable, Iterator
+from typing import Any
+
+import pytest
+
+from ottla.broker.connection import Connection
+from ottla.protocol.wire import Buffer
+
+Pieces = list[Buffer]
+
+
+class FakeTransport:
+    def __init__(self) -> None:
+        self.sent = bytearray()
+        self.is_reading = True
+        self.closed = self.aborted = False
+        self.unsent_bytes = 0
+
+    def get_extra_info(self, name: str) -> Any:
+        return {"peername": ("10.0.0.9", 4000), "sockname": ("10.0.0.1", 9092)}.get(name)
+
+    def write(self, data: Buffer) -> None:
+        self.sent += data
+
+    def get_write_buffer_size(self) -> int:
+        return self.unsent_bytes
+
+    def pause_reading(self) -> None:
+        self.is_reading = False
+
+    def resume_reading(self) -> None:
+        self.is_reading = True
+
+    def is_closing(self) -> bool:
+        return self.closed
+
+    def close(self) -> None:
+        self.closed = True
+
+    def abort(self) -> None:
+        self.closed = self.aborted = True
+
+
+class FakeServer:
+    """Answers a frame with itself in brackets; one that begins with `?` waits for `release`."""
+
+    request_size_max = 1000
+
+    def __init__(self, loop: AbstractEventLoop) -> None:
+        self.loop = loop
+        self.receive_buffer = memoryview(bytearray(4096))
+        self.now_ms = 0
+        self.served: list[bytes] = []
+        self.waiting: list[tuple[bytes, Future[Pieces | None]]] = []
+        self.held: list[int] = []
+        self.owed: list[int] = []
+
+    def serve(
+        self, connection: Connection, frame: Buffer
+    ) -> Pieces | Awaitable[Pieces | None] | None:
+        content = bytes(frame)
+        self.served.append(content)
+        if content.startswith(b"?"):
+            future: Future[Pieces | None] = self.loop.create_future()
+            self.waiting.append((content, future))
+            return future
+        return None if content.startswith(b"-") else [b"[" + content + b"]"]
+
+    def wait_for(self, answer: Any, answered: Any) -> None:
+        answer.add_done_callback(lambda done: answered(done.result()))
+
+    def opened(self, connection: Connection, socket: object) -> None:
+        pass
+
+    def closed(self, connection: Connection) -> None:
+        pass
+
+    def holds(self, connection: Connection, count: int) -> None:
+        self.held.append(count)
+
+    def owes(self, connection: Connection, count: int) -> None:
+        self.owed.append(count)
+
+    def drained(self, connection: Connection) -> None:
+        self.owed.append(0)
+
+
+class Rig:
+    def __init__(self, loop: AbstractEventLoop) -> None:
+        self.loop = loop
+        self.server = FakeServer(loop)
+        self.connection = Connection(self.server, "PLAINTEXT")  # type: ignore[arg-type]
+        self.transport = FakeTransport()
+        self.connection.connection_made(self.transport)  # type: ignore[arg-type]
+
+    def receive(self, data: bytes) -> None:
+        while data:
+            buffer = self.connection.get_buffer(-1)
+            part, data = data[: len(buffer)], data[len(buffer) :]
+            buffer[: len(part)] = part
+            self.connection.buffer_updated(len(part))
+
+    def release(self, answer: Pieces | None) -> None:
+        self.server.waiting.pop(0)[1].set_result(answer)
+        self.turn()
+
+    def turn(self) -> None:
+        for _ in range(3):
+            self.loop.call_soon(self.loop.stop)
+            self.loop.run_forever()
+
+
+def frame(content: bytes) -> bytes:
+    return len(content).to_bytes(4, "big") + content
+
+
+@pytest.fixture
+def rig() -> Iterator[Rig]:
+    loop = new_event_loop()
+    yield Rig(loop)
+    loop.close()
+
+
+def test_requests_are_answered_in_order_in_one_write_or_many(rig: Rig) -> None:
+    rig.receive(frame(b"a") + frame(b"b") + frame(b"c"))
+    rig.receive(frame(b"d"))
+    assert rig.transport.sent == b"[a][b][c][d]"
+
+
+def test_a_request_may_come_byte_by_byte(rig: Rig) -> None:
+    for byte in frame(b"slowly") + frame(b"x"):
+        rig.receive(bytes([byte]))
+    assert rig.transport.sent == b"[slowly][x]"
+    assert rig.server.held[-1] == 0
+
+
+def test_a_request_without_an_answer_sends_nothing(rig: Rig) -> None:
+    rig.receive(frame(b"-") + frame(b"a"))
+    assert rig.transport.sent == b"[a]"
+
+
+def test_what_comes_behind_a_request_that_waits_is_served_after_it(rig: Rig) -> None:
+    rig.receive(frame(b"?") + frame(b"a"))
+    rig.receive(frame(b"b"))
+    assert rig.server.served == [b"?"]
+    # The shared buffer is another connection's by now.
+    rig.server.receive_buffer[:] = b"!" * len(rig.server.receive_buffer)
+    rig.release([b"waited"])
+    assert rig.transport.sent == b"waited[a][b]"
+
+
+def test_a_peer_that_sends_far_ahead_of_its_answers_is_not_read(rig: Rig) -> None:
+    rig.receive(frame(b"?"))
+    for _ in range(100):
+        rig.receive(frame(b"x" * 900))
+    assert not rig.transport.is_reading
+    rig.release([b""])
+    rig.turn()
+    assert rig.transport.is_reading
+    assert len(rig.server.served) == 101
+
+
+def test_a_peer_that_does_not_read_is_not_served(rig: Rig) -> None:
+    rig.connection.pause_writing()
+    assert not rig.transport.is_reading
+    rig.receive(frame(b"a"))
+    assert rig.server.served == []
+    rig.connection.resume_writing()
+    assert rig.transport.sent == b"[a]"
+    assert rig.transport.is_reading
+
+
+def test_requests_that_came_before_the_peer_closed_its_side_are_answered(rig: Rig) -> None:
+    rig.receive(frame(b"?") + frame(b"a"))
+    assert rig.connection.eof_received()
+    rig.release([b"waited"])
+    assert rig.transport.sent == b"waited[a]"
+    assert rig.transport.closed
+
+
+def test_a_peer_that_closes_its_side_and_waits_for_nothing_is_closed(rig: Rig) -> None:
+    rig.receive(frame(b"a"))
+    assert not rig.connection.eof_received()
+
+
+@pytest.mark.parametrize("how", ["half closed", "lost"])
+def test_who_waits_for_a_peer_learns_that_it_has_gone(rig: Rig, how: str) -> None:
+    gone: list[str] = []
+    rig.receive(frame(b"?"))
+    rig.connection.on_close(lambda: gone.append("first"))
+    forgotten = lambda: gone.append("forgotten")  # noqa: E731
+    rig.connection.on_close(forgotten)
+    rig.connection.forget(forgotten)
+    if how == "lost":
+        rig.connection.connection_lost(None)
+    else:
+        rig.connection.eof_received()
+    assert gone == ["first"]
+    rig.connection.on_close(lambda: gone.append("late"))
+    rig.turn()
+    assert gone == ["first", "late"]
+
+
+def test_an_answer_to_a_peer_that_has_gone_is_dropped(rig: Rig) -> None:
+    rig.receive(frame(b"?"))
+    rig.connection.connection_lost(None)
+    rig.release([b"late"])
+    assert rig.transport.sent == b""
+
+
+def test_others_get_their_turn_between_many_requests(rig: Rig) -> None:
+    rig.receive(b"".join(frame(b"%d" % number) for number in range(200)))
+    assert len(rig.server.served) == 64
+    for _ in range(3):
+        rig.turn()
+    assert rig.server.served == [b"%d" % number for number in range(200)]
+    assert rig.transport.is_reading
+
+
+@pytest.mark.parametrize("size", [-1, 1001, 2**31 - 1])
+def test_a_frame_that_is_too_large_closes(rig: Rig, size: int) -> None:
+    rig.receive(frame(b"a") + size.to_bytes(4, "big", signed=True))
+    assert rig.transport.closed
+
+
+def test_draining_answers_what_is_under_way_and_closes(rig: Rig) -> None:
+    rig.receive(frame(b"?") + frame(b"never"))
+    rig.connection.drain()
+    assert not rig.transport.closed
+    rig.release([b"last"])
+    assert rig.transport.sent == b"last"
+    assert rig.transport.closed
+
+
+def test_draining_closes_at_once_where_nothing_waits(rig: Rig) -> None:
+    rig.receive(frame(b"a"))
+    rig.connection.drain()
+    assert rig.transport.closed
+
+
+def test_an_unfinished_frame_is_accounted_for_until_it_is_whole(rig: Rig) -> None:
+    rig.receive(frame(b"x" * 900)[:300])
+    assert rig.server.held[-1] > 0
+    rig.receive(frame(b"x" * 900)[300:])
+    assert rig.server.held[-1] == 0
+
+
+def test_what_a_slow_peer_owes_is_accounted_for(rig: Rig) -> None:
+    rig.receive(frame(b"?"))
+    rig.connection.pause_writing()
+    rig.transport.unsent_bytes = 500
+    rig.release([b"x"])
+    assert rig.server.owed[-1] == 500
+    rig.connection.resume_writing()
+    assert rig.server.owed[-1] == 0
