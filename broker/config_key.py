@@ -18,13 +18,15 @@ Row = tuple[str, str, Value, str, str, str] | tuple[str, str, Value, str, str, s
 READ_ONLY, PER_BROKER, CLUSTER_WIDE = "", "broker", "cluster"
 
 _WHOLE_NUMBERS = {"SHORT": 1 << 15, "INT": 1 << 31, "LONG": 1 << 63}
-_WHOLE_NUMBER = re.compile(r"[+-]?[0-9]+")
-_DOUBLE = re.compile(
-    r"[+-]?(?:NaN|Infinity|(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]+)?[fFdD]?)"
+# Compiled when they are first needed: a start mostly needs none.
+_WHOLE_NUMBER = r"[+-]?[0-9]+"
+_DOUBLE = (
+    r"[+-]?(?:NaN|Infinity"
+    r"|(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]+)?[fFdD]?)"
 )
-_SPACES = "".join(map(chr, range(33)))
-HOST_AND_PORT = re.compile(r"(?:.*://)?\[?([0-9a-zA-Z\-._%:]*)\]?:([0-9]+)")
-_REPLICA = re.compile(r"[0-9]+:[0-9]+")
+_HOST_AND_PORT = r"(?:.*://)?\[?([0-9a-zA-Z\-._%:]*)\]?:([0-9]+)"
+_COMMA = r"[ \t\n\x0b\f\r]*,[ \t\n\x0b\f\r]*"
+_REPLICA = r"[0-9]+:[0-9]+"
 
 
 class InvalidValue(Exception):
@@ -59,7 +61,7 @@ class Key(NamedTuple):
         if kind in _WHOLE_NUMBERS:
             bound = _WHOLE_NUMBERS[kind]
             # The length first: Python takes long over very long numbers, and refuses the longest.
-            if _WHOLE_NUMBER.fullmatch(text) and len(text.lstrip("+-0")) <= 19:
+            if re.fullmatch(_WHOLE_NUMBER, text) and len(text.lstrip("+-0")) <= 19:
                 number = int(text)
                 if -bound <= number < bound:
                     return number
@@ -69,11 +71,11 @@ class Key(NamedTuple):
                 raise self.invalid(given, "Expected value to be either true or false")
             return text.lower() == "true"
         if kind == "DOUBLE":
-            if not _DOUBLE.fullmatch(text):
+            if not re.fullmatch(_DOUBLE, text):
                 raise self.invalid(given, "Not a number of type DOUBLE")
             return float(text.rstrip("fFdD") if text[-1] in "fFdD" else text)
         if kind == "LIST":
-            return tuple(re.split(r"[ \t\n\x0b\f\r]*,[ \t\n\x0b\f\r]*", text)) if text else ()
+            return tuple(re.split(_COMMA, text)) if text else ()
         if kind == "CLASS" and text != self.default:
             # There are no Java classes here.
             raise self.invalid(given, f"Class {given} could not be found.")
@@ -106,24 +108,13 @@ def double_text(value: float) -> str:
     if value != value or value in (float("inf"), float("-inf")):
         return {"nan": "NaN", "inf": "Infinity", "-inf": "-Infinity"}[repr(value)]
     if value == 0 or 1e-3 <= abs(value) < 1e7:
-        return repr(value) if abs(value) >= 1e-4 or value == 0 else f"{value}"
-    mantissa, _, exponent = f"{value!r}".partition("e")
-    if not exponent:
-        digits = mantissa.lstrip("-").replace(".", "").strip("0") or "0"
-        place = _exponent_of(mantissa.lstrip("-"))
-        mantissa = ("-" if value < 0 else "") + digits[0] + "." + (digits[1:] or "0")
-        return f"{mantissa}E{place}"
-    if "." not in mantissa:
-        mantissa += ".0"
-    return f"{mantissa}E{int(exponent)}"
+        return repr(value)
+    from decimal import Decimal
 
-
-def _exponent_of(plain: str) -> int:
-    """The power of ten of the first digit that is not zero."""
-    whole, _, fraction = plain.partition(".")
-    if whole.strip("0"):
-        return len(whole.lstrip("0")) - 1
-    return -1 - (len(fraction) - len(fraction.lstrip("0")))
+    sign, digits, exponent = Decimal(repr(value)).normalize().as_tuple()
+    fraction = "".join(map(str, digits[1:])) or "0"
+    power = int(exponent) + len(digits) - 1
+    return f"{'-' if sign else ''}{digits[0]}.{fraction}E{power}"
 
 
 def check_value(key: Key, value: Value) -> None:
@@ -184,7 +175,7 @@ def _check_list(key: Key, items: tuple[str, ...]) -> None:
 
 
 def _check_throttled(key: Key, items: tuple[str, ...]) -> None:
-    if items == ("*",) or all(not item or _REPLICA.fullmatch(item) for item in items):
+    if items == ("*",) or all(not item or re.fullmatch(_REPLICA, item) for item in items):
         return
     raise key.invalid(
         f"[{', '.join(items)}]",
@@ -207,16 +198,13 @@ def _check_voters(key: Key, items: tuple[str, ...]) -> None:
                 f"Invalid configuration value for {key.name}. Each entry should be in the form "
                 f"{shape}"
             )
-        if not _WHOLE_NUMBER.fullmatch(voter):
-            raise InvalidValue(
-                f"Failed to parse voter ID as integer from {voter} for the configuration "
-                f"{key.name}."
-            )
+        if not re.fullmatch(_WHOLE_NUMBER, voter):
+            raise InvalidValue(f"Failed to parse voter ID as an integer from {voter}")
         _check_host_and_port(key, address, f"entry {item}", shape)
 
 
 def _check_host_and_port(key: Key, address: str, shown: str, shape: str) -> None:
-    found = HOST_AND_PORT.fullmatch(address)
+    found = re.fullmatch(_HOST_AND_PORT, address)
     if found is None:
         raise InvalidValue(
             f"Failed to parse host name from {shown} for the configuration {key.name}. "
@@ -235,10 +223,9 @@ _LIST_RULES = {
     "voters": _check_voters,
 }
 
-_DURATION = re.compile(
+_DURATION = (
     r"([+-]?)P(?:([+-]?[0-9]+)D)?(T(?:([+-]?[0-9]+)H)?(?:([+-]?[0-9]+)M)?"
-    r"(?:([+-]?[0-9]+(?:[.,][0-9]{0,9})?)S)?)?",
-    re.IGNORECASE,
+    r"(?:([+-]?[0-9]+(?:[.,][0-9]{0,9})?)S)?)?"
 )
 
 
@@ -256,7 +243,7 @@ def _is_duration(value: str) -> bool:
     """Whether it says `by_duration:` and a time that is not negative, as Java spells times."""
     if not value.startswith("by_duration:"):
         return False
-    found = _DURATION.fullmatch(value.removeprefix("by_duration:"))
+    found = re.fullmatch(_DURATION, value.removeprefix("by_duration:"), re.IGNORECASE)
     if not found or found[1] == "-":
         return False
     parts = [part for part in found.group(2, 4, 5, 6) if part]

@@ -12,8 +12,8 @@ from typing import Any, NamedTuple
 
 PLAINTEXT = "PLAINTEXT"
 _PROTOCOLS = (PLAINTEXT, "SSL", "SASL_PLAINTEXT", "SASL_SSL")
-_HOST = re.compile(r"[0-9a-zA-Z\-%._:\[\]]+")
-_LISTENER = re.compile(r"(.*)://\[?([0-9a-zA-Z\-%._:]*)\]?:(-?[0-9]+)")
+_HOST = r"[0-9a-zA-Z\-%._:\[\]]+"
+_LISTENER = r"(.*)://\[?([0-9a-zA-Z\-%._:]*)\]?:(-?[0-9]+)"
 
 
 class ListenersRefused(Exception):
@@ -43,7 +43,7 @@ class Listeners(NamedTuple):
 
 
 def parse_listener(text: str) -> Listener:
-    found = _LISTENER.fullmatch(text)
+    found = re.fullmatch(_LISTENER, text)
     if found is None:
         raise ListenersRefused(f"Unable to parse {text} to a broker endpoint")
     port = int(found[3][:12])
@@ -162,7 +162,7 @@ def address_counts(text: str) -> dict[str, int]:
             raise ListenersRefused(
                 f"Error parsing configuration property 'max.connections.per.ip.overrides': {entry}"
             )
-        if not _HOST.fullmatch(address.strip()):
+        if not re.fullmatch(_HOST, address.strip()):
             raise ListenersRefused(
                 f"max.connections.per.ip.overrides contains invalid addresses : {address}"
             )
