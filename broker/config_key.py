@@ -27,6 +27,7 @@ _DOUBLE = (
 _HOST_AND_PORT = r"(?:.*://)?\[?([0-9a-zA-Z\-._%:]*)\]?:([0-9]+)"
 _COMMA = r"[ \t\n\x0b\f\r]*,[ \t\n\x0b\f\r]*"
 _REPLICA = r"[0-9]+:[0-9]+"
+_SPACES = "".join(map(chr, range(33)))
 
 
 class InvalidValue(Exception):
