@@ -41,6 +41,7 @@ _FIRST_VERSIONS = {
     EARLIEST_PENDING_UPLOAD: 11,
 }
 _CONSUMER, _DEBUGGING = -1, -2
+_LEADER_EPOCH_VERSION = 4
 _NOT_AVAILABLE_VERSION = 5
 _AT_ONCE_MAX = 64
 
@@ -121,7 +122,10 @@ class _Lookup:
                 leader_only=self._leader_only,
             )
             partition.log.check()
-            return await self._find_in(partition, wanted)
+            answer = await self._find_in(partition, wanted)
+            if self._version < _LEADER_EPOCH_VERSION:
+                answer.leader_epoch = -1
+            return answer
         except KafkaError as error:
             code = error.code
             if code is ErrorCode.OFFSET_NOT_AVAILABLE and self._version < _NOT_AVAILABLE_VERSION:
