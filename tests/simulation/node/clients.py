@@ -46,7 +46,8 @@ def simulated(clock: Clock, random: Random) -> Iterator[None]:
     stand_ins: dict[str, Any] = {"time": clock, "random": random, "uuid": Uuids(random)}
     replaced: list[tuple[ModuleType, str, Any]] = []
     for name, module in sorted(sys.modules.items()):
-        if name.split(".")[0] != "aiokafka":
+        # gzip writes the time into what it compresses.
+        if name.split(".")[0] != "aiokafka" and name != "gzip":
             continue
         for attribute, stand_in in stand_ins.items():
             real = getattr(module, attribute, None)
