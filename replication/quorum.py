@@ -71,7 +71,7 @@ class Description(NamedTuple):
 
 
 class Quorum:
-    """`configured_voters` are those that a configuration names, if it does; `listeners` are where this
+    """`configured_voters` are what a configuration names, if it does; `listeners` are where this
     node's controller is reached."""
 
     def __init__(
