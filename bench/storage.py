@@ -12,7 +12,7 @@ from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 from random import Random
-from time import perf_counter
+from time import perf_counter, process_time
 
 from bench.measure import Times, in_turns
 from bench.tables import Cell, Goal, Table
@@ -54,12 +54,19 @@ def run() -> list[Table]:
         shutil.rmtree(place)
 
 
-def batches(count: int, *, records: int, value_size: int, idempotent: bool) -> list[bytearray]:
-    """As one producer sends them, one after the other."""
-    value = bytes(range(256)) * (value_size // 256 + 1)
+def batches(
+    count: int, *, records: int, value_size: int, idempotent: bool, spread: int = 0
+) -> list[bytearray]:
+    """As one producer sends them, one after the other; values are larger or smaller by `spread`."""
+    value = bytes(range(256)) * ((value_size + spread) // 256 + 1)
+    random = Random(3)
+    sizes = [value_size + random.randint(-spread, spread) for _ in range(records * count)]
     return [
         build_batch(
-            [Record(i, NOW.wall_ms + number, b"key", value[:value_size]) for i in range(records)],
+            [
+                Record(i, NOW.wall_ms + number, b"key", value[: sizes[number * records + i]])
+                for i in range(records)
+            ],
             producer_id=7 if idempotent else -1,
             producer_epoch=0 if idempotent else -1,
             base_sequence=number * records if idempotent else -1,
@@ -89,10 +96,21 @@ class _Bench:
             f"append of 16 KiB batches ({BATCHES} in a row)",
             ["", "log us", "bare crc and write us", f"log / bare ({APPEND})"],
         )
-        shapes = {"160 records of 90 bytes": (160, 90), "16 records of 1 KB": (16, 1000)}
-        for name, (records, size) in shapes.items():
+        shapes = {
+            "160 records of 90 bytes": (160, 90, 0),
+            "16 records of 1 KB": (16, 1000, 0),
+            "16 records of 0.1 to 1.9 KB": (16, 1000, 900),
+        }
+        for name, (records, size, spread) in shapes.items():
             for idempotent in (True, False):
-                prepared = batches(BATCHES, records=records, value_size=size, idempotent=idempotent)
+                prepared = batches(
+                    BATCHES,
+                    records=records,
+                    value_size=size,
+                    idempotent=idempotent,
+                    spread=spread,
+                )
+                gc.collect()
                 gc.freeze()
                 turns = {
                     "log": partial(self._append_all, prepared),
@@ -106,21 +124,23 @@ class _Bench:
         log = self.new_log()
         for batch in prepared:
             patch(batch, 0, base_offset=0, leader_epoch=-1)
-        started = perf_counter()
-        for batch in prepared:
-            log.append_as_leader(batch, leader_epoch=0, now=NOW)
-        elapsed = perf_counter() - started
+        # As a request leaves them: views of what was received.
+        views = [memoryview(batch) for batch in prepared]
+        started = process_time()
+        for view in views:
+            log.append_as_leader(view, leader_epoch=0, now=NOW)
+        elapsed = process_time() - started
         log.delete()
         return elapsed / len(prepared)
 
     def _write_all(self, prepared: list[bytearray]) -> float:
         path = self.place / "bare"
         fd = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC)
-        started = perf_counter()
+        started = process_time()
         for batch in prepared:
             crc32c(memoryview(batch)[21:])
             os.write(fd, batch)
-        elapsed = perf_counter() - started
+        elapsed = process_time() - started
         os.close(fd)
         path.unlink()
         return elapsed / len(prepared)
@@ -235,10 +255,10 @@ def _opened(place: Path) -> tuple[Cell, Cell]:
 
 
 def _per_item(call: Callable[[int], object], items: list[int]) -> float:
-    started = perf_counter()
+    started = process_time()
     for item in items:
         call(item)
-    return (perf_counter() - started) / len(items)
+    return (process_time() - started) / len(items)
 
 
 def _add(table: Table, name: str, times: Times, ours: str, bare: str, goal: Goal) -> None:

@@ -18,7 +18,7 @@ from ottla.protocol.wire import Buffer
 from ottla.storage.disk_threads import Threads
 from ottla.storage.errors import DiskFailed, DiskFull, LockTaken, classified
 from ottla.storage.files import File, Files, Lock
-from ottla.storage.read_buffers import SIZE_MIN, ReadBuffers
+from ottla.storage.read_buffers import SIZE_MAX, SIZE_MIN, ReadBuffers
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 _NOWAIT: int = getattr(os, "RWF_NOWAIT", 0) if hasattr(os, "preadv") else 0
 _FULL_FSYNC: int | None = getattr(fcntl, "F_FULLFSYNC", None)
-_UNCHECKED_READ_BYTES_MAX = 1 << 20
+_UNCHECKED_READ_BYTES_MAX = SIZE_MAX
 _BUFFERS_PER_WRITE_MAX = 1024
 # Enough for a file system to gather the fsyncs of many files into one commit of its journal:
 # 100 files of one batch each took 23 ms one after another, 15 ms on 4 threads, 9 ms on 16.

@@ -126,7 +126,8 @@ class File(ABC):
         """What memory holds of these bytes, from `position` on; None when it holds none.
 
         Fewer bytes than `size` before the end of the file: the rest is cold. Never waits where the
-        kernel can tell; where it cannot (macOS, some file systems) a plain read of at most 1 MiB.
+        kernel can tell; where it cannot (macOS, some file systems) a plain read of little
+        more than 1 MiB at most.
         """
 
     @abstractmethod

@@ -234,6 +234,7 @@ class Index:
 
 _OFFSET_ENTRY = Struct(">ii")
 _pack_offset_entry = _OFFSET_ENTRY.pack
+_unpack_offset_entry = _OFFSET_ENTRY.unpack_from
 _RELATIVE_OFFSET = Struct(">i")
 _POSITION = Struct(">4xi")
 
@@ -270,6 +271,33 @@ class OffsetIndex(Index):
             return None
         relative, position = _OFFSET_ENTRY.unpack(entry)
         return self._segment.base_offset + relative, position
+
+    def around(self, offset: int) -> tuple[int, int, int] | None:
+        """What `floor` finds, and the position of the entry behind it, 0 where there is none. From
+        memory only: None where the index would have to be loaded, or has no such entry."""
+        relative = offset - self._segment.base_offset
+        if not 0 <= relative <= 0x7FFF_FFFF:
+            return None
+        key = _RELATIVE_OFFSET.pack(relative)
+        entries = self._tail
+        if not entries or entries[:4] > key:
+            if not self._head:
+                return None
+            entries = self._head
+            self._segment.folder.log_dir.indexes.hold(self, len(entries))
+        low, high = 0, len(entries) // 8
+        while low < high:
+            middle = (low + high) >> 1
+            if entries[middle * 8 : middle * 8 + 4] > key:
+                high = middle
+            else:
+                low = middle + 1
+        if not low:
+            return None
+        relative, position = _unpack_offset_entry(entries, low * 8 - 8)
+        is_last = low * 8 == len(entries)
+        behind = 0 if is_last else _unpack_offset_entry(entries, low * 8)[1]
+        return self._segment.base_offset + relative, position, behind
 
     def offset_from_position(self, position: int) -> Reading[int | None]:
         """The offset of the first entry at this position or behind it."""

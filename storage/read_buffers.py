@@ -9,7 +9,7 @@ from __future__ import annotations
 import mmap
 
 SIZE_MIN = 128 << 10
-SIZE_MAX = 1 << 20
+SIZE_MAX = (1 << 20) + (64 << 10)  # a fetch of 1 MiB reads a little more to find its beginning
 _COUNT = 4
 
 

@@ -57,6 +57,10 @@ class Segments:
         """The number of the last segment that does not begin behind this offset; -1 if none."""
         return bisect_right(self._bases, offset) - 1
 
+    def holding(self, offset: int) -> Segment:
+        """The last segment that does not begin behind this offset; the first one if all do."""
+        return self._all[max(0, bisect_right(self._bases, offset) - 1)]
+
     def between(self, start: int, end: int) -> list[Segment]:
         """Those that may hold offsets from `start` on and below `end`."""
         return self._all[max(0, self.floor(start)) : bisect_left(self._bases, end)]
