@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from ottla.broker.membership import Membership
     from ottla.broker.node import Node
     from ottla.broker.producer_ids import ProducerIds
+    from ottla.broker.replica_directories import ReplicaDirectories
     from ottla.broker.server import Server
     from ottla.broker.topic_creation import TopicCreation
     from ottla.broker.upkeep import Upkeep
@@ -64,6 +65,7 @@ class Broker:
     fetch_sessions: FetchSessions
     producer_ids: ProducerIds
     topic_creation: TopicCreation
+    replica_directories: ReplicaDirectories
 
     def __init__(self, world: World, config: BrokerConfig, *, node_id: int) -> None:
         self.world = world
@@ -136,6 +138,7 @@ class Broker:
         """Makes this node serve what the image says, and then says so."""
         await self.node.apply(image, delta)
         self.image = image
+        self.replica_directories.applied(delta)
         if delta.changed_configs:
             self.config = self.config.with_dynamic(image.configs)
 

@@ -17,12 +17,13 @@ from ottla.broker.fetch_sessions import FetchSessions
 from ottla.broker.membership import Membership
 from ottla.broker.node import Node
 from ottla.broker.producer_ids import ProducerIds
+from ottla.broker.replica_directories import ReplicaDirectories
 from ottla.broker.server import Limits, Server
 from ottla.broker.topic_creation import TopicCreation
 from ottla.broker.upkeep import Upkeep
 from ottla.protocol.records import INT32_MAX
-from ottla.replication.controller_features import bootstrap_records as new_cluster_records
-from ottla.replication.controller_features import refusals
+from ottla.replication.controller_bootstrap import bootstrap_records as new_cluster_records
+from ottla.replication.controller_bootstrap import refusals
 from ottla.replication.quorum import Quorum, QuorumSettings
 from ottla.replication.quorum_format import bootstrap_records, format_directories
 from ottla.replication.quorum_log import MetadataLogSettings
@@ -77,6 +78,7 @@ class Running:
         await broker.membership.leave()
         broker.controllers.stop()
         await broker.server.stop(patience_s=_PATIENCE_S)
+        await broker.replica_directories.stop()
         await broker.upkeep.stop()
         await broker.drive(broker.logs.closing(broker_epoch=broker.broker_epoch))
         await broker.drive(broker.quorum.closing())
@@ -131,6 +133,7 @@ class _Start:
         broker.controllers.go_live()
         await membership.serve()
         broker.upkeep.start()
+        broker.replica_directories.start()
         await broker.server.start()
         return Running(broker, addresses)
 
@@ -193,6 +196,8 @@ class _Start:
         await broker.drive(
             broker.logs.opening(lambda topic: broker.node.log_config(topic, image), world.now())
         )
+        broker.replica_directories = ReplicaDirectories(broker)
+        broker.replica_directories.recover()
 
     def _on_metadata_failure(self) -> None:
         self._broker.fatal("the disk of the metadata log has failed", exit_code=1)

@@ -2,7 +2,8 @@
 
 Pure: knows neither the log nor other nodes. Each API is a method that returns an Outcome, an answer
 and the records on which it rests; only `replay` applies records, those just written and those read
-at a start alike. What is decided by subject stands in the modules beside this one.
+at a start alike. What is decided by subject stands in the modules beside this one, which are loaded
+when they are first asked: most starts need but one of them.
 """
 
 from __future__ import annotations
@@ -10,28 +11,23 @@ from __future__ import annotations
 from collections.abc import Sequence
 from random import Random
 
-from ottla.protocol.messages import cluster, configs, metadata_records, replicas, topics
-from ottla.protocol.messages.transactions import (
-    AllocateProducerIdsRequest,
-    AllocateProducerIdsResponse,
-)
-from ottla.protocol.messages.versions import UpdateFeaturesRequest, UpdateFeaturesResponse
-from ottla.replication import (
-    controller_brokers,
-    controller_configs,
-    controller_deletions,
-    controller_elections,
-    controller_features,
-    controller_reassignments,
-    controller_replicas,
-    controller_topics,
-)
+from ottla.protocol.messages import metadata_records
+from ottla.replication import controller_brokers
 from ottla.replication.config_rules import ConfigRules
 from ottla.replication.controller_state import ControllerSettings, ControllerState, Outcome
 from ottla.replication.metadata import Delta, Image
 from ottla.replication.metadata_records import Versioned
 from ottla.replication.topic_names import may_collide, unified
 from ottla.storage.clock import Now
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from ottla.protocol.messages import cluster, configs, replicas, topics
+    from ottla.protocol.messages.transactions import (
+        AllocateProducerIdsRequest,
+        AllocateProducerIdsResponse,
+    )
+    from ottla.protocol.messages.versions import UpdateFeaturesRequest, UpdateFeaturesResponse
 
 __all__ = ["Controller", "ControllerSettings", "Outcome"]
 
@@ -123,7 +119,9 @@ class Controller:
         for broker in self.image.brokers.values():
             if not broker.fenced:
                 controller_brokers.touch(self._state, broker, now)
-        records = controller_features.activation_records(self._state, bootstrap)
+        from ottla.replication import controller_bootstrap
+
+        records = controller_bootstrap.activation_records(self._state, bootstrap)
         return Outcome(None, records)
 
     # ---- time
@@ -137,6 +135,8 @@ class Controller:
         """What time alone decides. Called again after its records were replayed."""
         records = controller_brokers.fence_one_expired(self._state, now)
         if not records and self._is_balance_due(now):
+            from ottla.replication import controller_elections
+
             records = controller_elections.balanced(self._state)
         return Outcome(None, records, is_atomic=False)
 
@@ -161,16 +161,22 @@ class Controller:
     def create_topics(
         self, request: topics.CreateTopicsRequest, now: Now
     ) -> Outcome[topics.CreateTopicsResponse]:
+        from ottla.replication import controller_topics
+
         return controller_topics.create_topics(self._state, request)
 
     def delete_topics(
         self, request: topics.DeleteTopicsRequest, now: Now
     ) -> Outcome[topics.DeleteTopicsResponse]:
+        from ottla.replication import controller_deletions
+
         return controller_deletions.delete_topics(self._state, request)
 
     def create_partitions(
         self, request: topics.CreatePartitionsRequest, now: Now
     ) -> Outcome[topics.CreatePartitionsResponse]:
+        from ottla.replication import controller_topics
+
         return controller_topics.create_partitions(self._state, request)
 
     # ---- configs
@@ -178,11 +184,15 @@ class Controller:
     def incremental_alter_configs(
         self, request: configs.IncrementalAlterConfigsRequest, now: Now
     ) -> Outcome[configs.IncrementalAlterConfigsResponse]:
+        from ottla.replication import controller_configs
+
         return controller_configs.incremental_alter_configs(self._state, request)
 
     def alter_configs(
         self, request: configs.AlterConfigsRequest, now: Now
     ) -> Outcome[configs.AlterConfigsResponse]:
+        from ottla.replication import controller_configs
+
         return controller_configs.alter_configs(self._state, request)
 
     # ---- replicas
@@ -190,26 +200,36 @@ class Controller:
     def elect_leaders(
         self, request: replicas.ElectLeadersRequest, now: Now
     ) -> Outcome[replicas.ElectLeadersResponse]:
+        from ottla.replication import controller_elections
+
         return controller_elections.elect_leaders(self._state, request)
 
     def alter_partition_reassignments(
         self, request: replicas.AlterPartitionReassignmentsRequest, now: Now
     ) -> Outcome[replicas.AlterPartitionReassignmentsResponse]:
+        from ottla.replication import controller_reassignments
+
         return controller_reassignments.alter_partition_reassignments(self._state, request)
 
     def list_partition_reassignments(
         self, request: replicas.ListPartitionReassignmentsRequest, now: Now
     ) -> Outcome[replicas.ListPartitionReassignmentsResponse]:
+        from ottla.replication import controller_reassignments
+
         return controller_reassignments.list_partition_reassignments(self._state, request)
 
     def alter_partition(
         self, request: replicas.AlterPartitionRequest, now: Now
     ) -> Outcome[replicas.AlterPartitionResponse]:
+        from ottla.replication import controller_replicas
+
         return controller_replicas.alter_partition(self._state, request)
 
     def assign_replicas_to_dirs(
         self, request: replicas.AssignReplicasToDirsRequest, now: Now
     ) -> Outcome[replicas.AssignReplicasToDirsResponse]:
+        from ottla.replication import controller_replicas
+
         return controller_replicas.assign_replicas_to_dirs(self._state, request)
 
     # ---- brokers and features
@@ -234,9 +254,13 @@ class Controller:
     def update_features(
         self, request: UpdateFeaturesRequest, now: Now
     ) -> Outcome[UpdateFeaturesResponse]:
+        from ottla.replication import controller_features
+
         return controller_features.update_features(self._state, request)
 
     def allocate_producer_ids(
         self, request: AllocateProducerIdsRequest, now: Now
     ) -> Outcome[AllocateProducerIdsResponse]:
-        return controller_features.allocate_producer_ids(self._state, request)
+        from ottla.replication import controller_producer_ids
+
+        return controller_producer_ids.allocate_producer_ids(self._state, request)

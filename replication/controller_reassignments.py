@@ -23,7 +23,9 @@ from ottla.replication.controller_state import (
     RECORDS_MAX,
     TOO_LARGE,
     ControllerState,
+    Failure,
     Outcome,
+    failure,
 )
 from ottla.replication.metadata import TopicImage
 from ottla.replication.metadata_records import Versioned
@@ -41,16 +43,18 @@ def alter_partition_reassignments(
     for topic in request.topics:
         answers = []
         for wanted in topic.partitions:
-            code, reason = ErrorCode.NONE, None
+            found = Failure(ErrorCode.NONE)
             try:
                 record = _altered(state, topic.name, wanted, may_change_factor=may_change_factor)
             except KafkaError as error:
-                code, reason = error.code, error.message
+                found = failure(error)
             else:
                 records += [] if record is None else [record]
             answers.append(
                 ReassignablePartitionResponse(
-                    partition_index=wanted.partition_index, error_code=code, error_message=reason
+                    partition_index=wanted.partition_index,
+                    error_code=found.code,
+                    error_message=found.message,
                 )
             )
         responses.append(ReassignableTopicResponse(name=topic.name, partitions=answers))
@@ -60,7 +64,8 @@ def alter_partition_reassignments(
         throttle_time_ms=0,
         allow_replication_factor_change=may_change_factor,
         error_code=0,
-        error_message=None,
+        # Where nothing is asked Kafka's answer keeps its default.
+        error_message=None if request.topics else "",
         responses=responses,
     )
     return Outcome(response, records)

@@ -49,7 +49,8 @@ class Failure(NamedTuple):
 
 
 def failure(error: KafkaError) -> Failure:
-    return Failure(error.code, error.message)
+    """Kafka sends a sentence only where it has more to say than the code."""
+    return Failure(error.code, None if error.message == error.code.message else error.message)
 
 
 @dataclass(slots=True, frozen=True)

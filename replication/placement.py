@@ -99,7 +99,8 @@ class Placer:
             raise KafkaError(
                 ErrorCode.INVALID_REPLICATION_FACTOR,
                 f"The target replication factor of {replication_factor} cannot be reached because"
-                f" only {self._count} broker(s) are registered.",
+                f" only {self._count} broker(s) are registered or some brokers have all their log"
+                " directories cordoned.",
             )
 
     def place(self, replication_factor: int) -> list[int]:
