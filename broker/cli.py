@@ -84,6 +84,8 @@ class _Place:
 def _run(config: BrokerConfig) -> int:
     from ottla.broker.log_lines import set_up
 
+    # Of what a start makes hardly anything is garbage.
+    gc.disable()
     set_up(config["ottla.log.level"])
     _raise_descriptor_limit()
     process = _Process(config)
@@ -122,8 +124,8 @@ class _Process:
             return _refused(str(error), CANNOT_START)
         running.broker.on_fatal = self._fatal
         # What is loaded by now stays: the collector need not walk over it again and again.
-        gc.collect()
         gc.freeze()
+        gc.enable()
         self._announce(running)
         await self._end
         if self._exit_code != BROKEN:
