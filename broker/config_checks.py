@@ -15,7 +15,7 @@ _MEBIBYTE = 1 << 20
 
 
 def check_together(config: BrokerConfig) -> None:
-    """Raises InvalidValue where values that are fine alone do not go together."""
+    """Raises InvalidValue or ListenersRefused where values, fine alone, do not go together."""
     values = config.values
     if set(values["process.roles"]) != {"broker", "controller"}:
         raise InvalidValue(
@@ -38,7 +38,8 @@ def check_together(config: BrokerConfig) -> None:
         raise InvalidValue(
             "queued.max.request.bytes must be larger or equal to socket.request.max.bytes"
         )
-    if values["max.connections.per.ip"] == 0 and not config.connections_per_ip_overrides:
+    overrides = config.connections_per_ip_overrides
+    if values["max.connections.per.ip"] == 0 and not overrides:
         raise InvalidValue(
             "max.connections.per.ip can be set to zero only if max.connections.per.ip.overrides "
             "property is set."

@@ -76,7 +76,9 @@ class Key(NamedTuple):
                 raise self.invalid(given, "Not a number of type DOUBLE")
             return float(text.rstrip("fFdD") if text[-1] in "fFdD" else text)
         if kind == "LIST":
-            return tuple(re.split(_COMMA, text)) if text else ()
+            items = re.split(_COMMA, text) if text else []
+            # Kafka warns of repeated items, and drops them.
+            return tuple(items if self.valid in _LIST_RULES else dict.fromkeys(items))
         if kind == "CLASS" and text != self.default:
             # There are no Java classes here.
             raise self.invalid(given, f"Class {given} could not be found.")
@@ -165,8 +167,6 @@ def _check_list(key: Key, items: tuple[str, ...]) -> None:
         raise InvalidValue(
             f"Configuration '{key.name}' must not be empty. Valid values include: {allowed}"
         )
-    if len(set(items)) != len(items):
-        raise InvalidValue(f"Configuration '{key.name}' values must not be duplicated.")
     allowed_words = [word for word in words if word != "filled"]
     for item in items:
         if item == "":

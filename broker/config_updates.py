@@ -96,6 +96,8 @@ def check_update(config: BrokerConfig, settings: Mapping[str, str], *, of_one: b
         check_together(changed)
     except InvalidValue as error:
         raise _malformed(f"requirement failed: {error}") from error
+    except ListenersRefused as error:
+        raise _malformed(str(error)) from error
     _check_threads(config, changed)
 
 

@@ -69,10 +69,8 @@ public final class Configs {
     private static ObjectNode said(ConfigDef.ConfigKey key, String text) {
         ObjectNode said = Oracle.JSON.objectNode();
         try {
-            Object value = ConfigDef.parseType(key.name, text, key.type);
-            if (key.validator != null) {
-                key.validator.ensureValid(key.name, value);
-            }
+            ConfigDef alone = new ConfigDef().define(key);
+            Object value = alone.parse(Map.of(key.name, text)).get(key.name);
             return said.put("value", ConfigDef.convertToString(value, key.type));
         } catch (RuntimeException error) {
             return said.put("error", error.getMessage());
