@@ -109,6 +109,7 @@ class FetchSession:
         "created_ms",
         "epoch",
         "id",
+        "is_kept",
         "is_privileged",
         "is_watching",
         "marked",
@@ -128,6 +129,7 @@ class FetchSession:
         self.is_privileged = is_privileged
         """A follower's: its sessions may take the place of consumers' ones."""
         self.wants_to_be_kept = wants_to_be_kept
+        self.is_kept = False
         self.created_ms = 0
         self.used_ms = 0
         self.partitions: dict[tuple[str | bytes, int], Watched] = {}
@@ -254,21 +256,21 @@ class FetchSessions:
         del self._by_id[session.id]
         self._by_id[session.id] = session
 
-    def keep(self, session: FetchSession, now: Now) -> bool:
+    def keep(self, session: FetchSession, now: Now) -> None:
         """Gives it an id, if there is room for it or somebody has to go."""
         if self._partition_count + len(session.partitions) > PARTITIONS_MAX:
-            return False
+            return
         if len(self._by_id) >= self.slots and not self._evict(session, now):
-            return False
+            return
         session.id = self._random.randrange(1, INT32_MAX)
         while session.id in self._by_id:
             session.id = self._random.randrange(1, INT32_MAX)
         session.epoch = 1
+        session.is_kept, session.wants_to_be_kept = True, False
         session.created_ms = session.used_ms = now.monotonic_ms
         self._by_id[session.id] = session
         self._partition_count += len(session.partitions)
         session.watch()
-        return True
 
     def _evict(self, new: FetchSession, now: Now) -> bool:
         """Whoever is idle goes; else, once it is no more new, one with fewer partitions. Followers'
@@ -298,6 +300,7 @@ class FetchSessions:
         session = self._by_id.pop(session_id, None)
         if session is not None:
             self._partition_count -= len(session.partitions)
+            session.is_kept = False
             # A fetch that waits for it still has to be woken.
             if session.waiting is None:
                 session.let_go()

@@ -93,7 +93,7 @@ class FakeConnection:
 
 
 def topic_id(name: str) -> bytes:
-    return name.encode().ljust(16, b"\1")
+    return name.encode()[-16:].rjust(16, b"\1")
 
 
 @dataclass
@@ -195,7 +195,9 @@ class Broker:
 
     def drop(self, name: str, index: int = 0, *, code: ErrorCode | None = None) -> None:
         """The node has this partition no more."""
-        self.partitions.pop((name, index)).retire()
+        partition = self.partitions.pop((name, index))
+        partition.retire()
+        partition.log.delete()
         if code is not None:
             self.offline[name, index] = code
 

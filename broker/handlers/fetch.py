@@ -64,10 +64,9 @@ def fetch(
         return FetchResponse(throttle_time_ms=0, error_code=error.code, responses=[])
     fetching = _Fetching(broker, context, request, session, replica)
     if len(session.marked) > _AT_ONCE_MAX:
-        return fetching.aside(session.take_marked())
-    cold = fetching.read(session.take_marked())
-    if cold:
-        return fetching.aside(cold)
+        return fetching.aside()
+    if not fetching.read_now():
+        return fetching.aside()
     return fetching.answer() if fetching.is_enough() else fetching.wait()
 
 
@@ -131,7 +130,20 @@ class _Fetching:
 
     # reading
 
-    def read(self, marked: list[Watched]) -> list[Watched]:
+    def read_now(self) -> bool:
+        """Reads what is marked; False if something is cold, and then all are marked still."""
+        self._begin_again()
+        marked = self._session.take_marked()
+        cold = self._read(marked)
+        for watched in cold:
+            watched.mark()
+        return not cold
+
+    def _begin_again(self) -> None:
+        self._left_bytes = self._max_bytes
+        self._minimum_one = True
+
+    def _read(self, marked: list[Watched]) -> list[Watched]:
         """Reads partitions in their order; returns those from the first cold one on."""
         isolation = self._isolation
         for number, watched in enumerate(marked):
@@ -146,23 +158,26 @@ class _Fetching:
                     isolation=isolation,
                     minimum_one=self._minimum_one,
                 )
+                if fetched is None:
+                    return marked[number:]
+                self._take(watched, partition, fetched, max_bytes)
             except KafkaError as error:
                 self._refuse(watched, error.code)
-                continue
-            if fetched is None:
-                return marked[number:]
-            self._take(watched, partition, fetched, max_bytes)
         return []
 
-    async def _read_aside(self, marked: list[Watched]) -> None:
+    async def _read_aside(self) -> None:
         """The same for many partitions, and for what memory does not hold."""
-        self._session.watch()
+        session = self._session
+        session.watch()
+        self._begin_again()
+        marked = session.take_marked()
         try:
             while marked:
-                rest = self.read(marked[:_AT_ONCE_MAX])
+                rest = self._read(marked[:_AT_ONCE_MAX])
                 marked = rest + marked[_AT_ONCE_MAX:]
                 if rest:
-                    await self._read_cold(marked.pop(0))
+                    await self._read_cold(marked[0])
+                    del marked[0]
                 elif marked:
                     await self._broker.pause()
         finally:
@@ -181,10 +196,9 @@ class _Fetching:
                 isolation=self._isolation,
                 minimum_one=self._minimum_one,
             )
+            self._take(watched, partition, fetched, max_bytes)
         except KafkaError as error:
             self._refuse(watched, error.code)
-        else:
-            self._take(watched, partition, fetched, max_bytes)
 
     def _partition(self, watched: Watched) -> Partition | None:
         """The partition to read from; None where the answer says already why not."""
@@ -192,13 +206,6 @@ class _Fetching:
             partition = watched.partition
             if partition is None or not partition.is_in_service:
                 partition = self._found(watched)
-            if self._replica >= 0:
-                partition.replica_fetched(
-                    self._replica,
-                    offset=watched.fetch_offset,
-                    log_start_offset=watched.follower_log_start_offset,
-                    now=self._broker.world.now(),
-                )
             diverging = partition.check_reader(
                 watched.fetch_offset,
                 current_leader_epoch=watched.current_leader_epoch,
@@ -234,6 +241,13 @@ class _Fetching:
     def _take(
         self, watched: Watched, partition: Partition, fetched: Fetched, max_bytes: int
     ) -> None:
+        if self._replica >= 0:
+            partition.replica_fetched(
+                self._replica,
+                offset=watched.fetch_offset,
+                log_start_offset=watched.follower_log_start_offset,
+                now=self._broker.world.now(),
+            )
         data, watched.start, is_first_incomplete, aborted = fetched
         size = len(data)
         if size and not is_first_incomplete:
@@ -337,11 +351,8 @@ class _Fetching:
 
     async def _when_woken(self, woken: Future[None]) -> FetchResponse:
         await woken
-        self._left_bytes = self._max_bytes
-        self._minimum_one = True
-        cold = self.read(self._session.take_marked())
-        if cold:
-            await self._read_aside(cold)
+        if not self.read_now():
+            await self._read_aside()
         return self.answer()
 
     def wake(self) -> None:
@@ -383,9 +394,14 @@ class _Fetching:
             self._context.connection.forget(self.give_way)
             self._woken.set_result(None)
 
-    async def aside(self, marked: list[Watched]) -> FetchResponse:
-        await self._read_aside(marked)
-        return self.answer() if self.is_enough() else await self.wait()
+    async def aside(self) -> FetchResponse:
+        await self._read_aside()
+        if self.is_enough():
+            return self.answer()
+        woken = self.wait()
+        # What has changed while others were read.
+        self.wake()
+        return await woken
 
     # answering
 
@@ -416,11 +432,10 @@ class _Fetching:
                         topic=watched.topic or "", topic_id=watched.topic_id, partitions=[data]
                     )
                 )
-        if self._is_full:
-            sessions = self._broker.fetch_sessions
-            now = self._broker.world.now()
-            if not session.wants_to_be_kept or not sessions.keep(session, now):
-                session.let_go()
+        if session.wants_to_be_kept:
+            self._broker.fetch_sessions.keep(session, self._broker.world.now())
+        if not session.is_kept:
+            session.let_go()
         response = FetchResponse(throttle_time_ms=0, session_id=session.id, responses=topics)
         if self._endpoints:
             response.node_endpoints = list(self._endpoints.values())
