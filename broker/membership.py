@@ -17,6 +17,7 @@ from ottla.protocol.messages.cluster import (
     BrokerRegistrationRequestListener,
     BrokerRegistrationResponse,
 )
+from ottla.replication.metadata_versions import KNOWN_FEATURES
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -39,7 +40,8 @@ class Membership:
         self._offline_directories: dict[bytes, None] = {}
 
     async def join(self, addresses: Sequence[Address], *, previous_epoch: int) -> None:
-        """Registers, fenced; `previous_epoch` is that of a clean stop, else -1."""
+        """Registers, fenced; `previous_epoch` is that of a clean stop, else -1. A directory in
+        which Kafka has finalized more features than are served here opens all the same."""
         broker = self._broker
         request = BrokerRegistrationRequest(
             broker_id=broker.node_id,
@@ -55,7 +57,7 @@ class Membership:
                 BrokerRegistrationRequestFeature(
                     name=name, min_supported_version=first, max_supported_version=last
                 )
-                for name, (first, last) in broker.supported_features.items()
+                for name, (first, last) in KNOWN_FEATURES.items()
             ],
             rack=broker.config["broker.rack"],
             log_dirs=sorted(broker.directory_ids),
