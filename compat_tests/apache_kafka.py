@@ -64,7 +64,9 @@ class Kafka:
         properties: Mapping[str, str] | None = None,
         data_dir: Path | None = None,
         jvm_options: Sequence[str] = JVM_OPTIONS,
+        features: Mapping[str, int] | None = None,
     ) -> None:
+        """`features` are finalized when the directory is formatted, others as Kafka likes."""
         self.version = version
         self.directory = Path(tempfile.mkdtemp(prefix="ottla-kafka-"))
         self.data_dir = data_dir or self.directory / "data"
@@ -72,6 +74,7 @@ class Kafka:
         self.log_file = self.directory / "broker.log"
         self._properties = dict(properties or {})
         self._jvm_options = tuple(jvm_options)
+        self._features = dict(features or {})
         self._config = self.directory / "server.properties"
         self._configure()
 
@@ -93,6 +96,13 @@ class Kafka:
         if kind is not None:
             sys.stderr.write(f"--- log of Apache Kafka {self.version}\n{self.log_tail()}\n")
         self.close()
+
+    @property
+    def pid(self) -> int:
+        """Of the JVM: in a container it has none that means anything here."""
+        if not isinstance(self._process, JvmProcess):
+            raise RuntimeError("the broker is in a container")
+        return self._process.pid
 
     def start(self) -> None:
         """Starts the broker again after `stop` or `kill`; returns when it serves."""
@@ -148,6 +158,8 @@ class Kafka:
     def _format(self) -> None:
         if not (self.data_dir / "meta.properties").exists():
             arguments = ["format", "-t", CLUSTER_ID, "-c", str(self._config), "--standalone"]
+            for feature, level in self._features.items():
+                arguments += ["--feature", f"{feature}={level}"]
             self.tool("kafka.tools.StorageTool", *arguments)
 
     def _configure(self) -> None:

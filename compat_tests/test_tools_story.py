@@ -11,6 +11,7 @@ from compat_tests.jars import why_no_java
 from compat_tests.kafka_tools import KafkaTools
 from compat_tests.ottla_server import Ottla
 from compat_tests.tools_story import INTENDED, tell
+from compat_tests.wire_story.chapters import FEATURES_OFF
 
 NEVER_FAILS = ("topics --list", "topics --describe --topic first", "get-offsets --topic talk")
 
@@ -27,7 +28,7 @@ def tools() -> Iterator[KafkaTools]:
 @pytest.mark.usefixtures("needs_kafka")
 def test_the_tools_print_the_same(tools: KafkaTools, tmp_path: Path) -> None:
     # A broker of its own, and one after the other: the story lists all topics that there are.
-    with Kafka() as kafka:
+    with Kafka(features=FEATURES_OFF) as kafka:
         kafkas = tell(tools, kafka.bootstrap, kafka.data_dir, tmp_path)
     with Ottla() as ottla:
         ours = tell(tools, ottla.bootstrap, ottla.data_dir, tmp_path)

@@ -6,12 +6,12 @@ import pytest
 
 from compat_tests.apache_kafka import Kafka
 from compat_tests.differences import Differences
-from compat_tests.wire_story.chapters import CHAPTERS, SETTINGS, read, tell
+from compat_tests.wire_story.chapters import CHAPTERS, FEATURES_OFF, SETTINGS, read, tell
 
 
 @pytest.fixture(scope="module")
 def listener(needs_kafka: None) -> Iterator[Kafka]:
-    with Kafka(properties=SETTINGS) as broker:
+    with Kafka(properties=SETTINGS, features=FEATURES_OFF) as broker:
         yield broker
 
 

@@ -7,11 +7,18 @@ in Kafka or in the story.
 """
 
 from compat_tests.apache_kafka import Kafka
-from compat_tests.wire_story.chapters import CHAPTERS, RECORDING, SETTINGS, tell, write
+from compat_tests.wire_story.chapters import (
+    CHAPTERS,
+    FEATURES_OFF,
+    RECORDING,
+    SETTINGS,
+    tell,
+    write,
+)
 
 
 def main() -> None:
-    with Kafka(properties=SETTINGS) as kafka:
+    with Kafka(properties=SETTINGS, features=FEATURES_OFF) as kafka:
         answers = {chapter: tell(chapter, kafka.bootstrap) for chapter in CHAPTERS}
     write(answers)
     cases = sum(map(len, answers.values()))

@@ -1,5 +1,7 @@
 """Chapters of DescribeConfigs, AlterConfigs, IncrementalAlterConfigs and ListConfigResources."""
 
+from collections.abc import Callable
+
 from compat_tests.wire_story.teller import Teller
 from ottla.protocol.messages.configs import (
     AlterConfigsRequest,
@@ -7,6 +9,7 @@ from ottla.protocol.messages.configs import (
     AlterConfigsRequestAlterConfigsResource,
     DescribeConfigsRequest,
     DescribeConfigsResource,
+    DescribeConfigsResponse,
     IncrementalAlterConfigsRequest,
     IncrementalAlterConfigsRequestAlterableConfig,
     IncrementalAlterConfigsRequestAlterConfigsResource,
@@ -60,6 +63,13 @@ def legacy(
     return AlterConfigsRequest(resources=[resource], validate_only=validates)
 
 
+def shows(key: str, value: str) -> Callable[[DescribeConfigsResponse], bool]:
+    """Whether an answer has this value for a key: a change takes a moment to be seen."""
+    return lambda said: any(
+        each.name == key and each.value == value for each in said.results[0].configs
+    )
+
+
 def describing(teller: Teller) -> None:
     teller.topic("configured-topic", configs={"segment.bytes": "2097152"})
     teller.ask_in(range(1, 5), "describe a topic", describe(TOPIC, "configured-topic"))
@@ -105,7 +115,7 @@ def altering(teller: Teller) -> None:
 
     def until(value: str) -> None:
         asked = describe(TOPIC, "altered", "cleanup.policy")
-        teller.until(asked, 4, lambda said: said.results[0].configs[0].value == value)
+        teller.until(asked, 4, shows("cleanup.policy", value))
 
     alters("set a config, v0", ("segment.bytes", SET, "3145728"), version=0)
     alters("append to a list", ("cleanup.policy", APPEND, "compact"))
@@ -154,7 +164,7 @@ def replacing(teller: Teller) -> None:
     first = legacy(TOPIC, "replaced", {"max.message.bytes": "5000"})
     teller.ask_in(range(3), "replace the configs", first)
     asked = describe(TOPIC, "replaced", "segment.bytes", "max.message.bytes", "retention.ms")
-    teller.until(asked, 4, lambda said: said.results[0].configs[0].value != "2097152")
+    teller.until(asked, 4, shows("max.message.bytes", "5000"))
     teller.ask("configs that were replaced", asked, 4)
     teller.ask("replace by an unknown config", legacy(TOPIC, "replaced", {"no.such": "1"}), 2)
     teller.ask("replace by null", legacy(TOPIC, "replaced", {"segment.bytes": None}), 2)
@@ -175,9 +185,9 @@ def brokers(teller: Teller) -> None:
     alters("set a broker's config", BROKER, "1", ("message.max.bytes", SET, "2000012"))
     alters("set every broker's config", BROKER, "", ("message.max.bytes", SET, "3000012"))
     here = describe(BROKER, "1", *keys, synonyms=True)
-    teller.until(here, 4, lambda said: said.results[0].configs[0].value == "2000012")
+    teller.until(here, 4, shows("message.max.bytes", "2000012"))
     default = describe(BROKER, "", *keys, synonyms=True)
-    teller.until(default, 4, lambda said: bool(said.results[0].configs))
+    teller.until(default, 4, shows("message.max.bytes", "3000012"))
     teller.ask("a broker's dynamic configs", here, 4)
     teller.ask("every broker's dynamic configs", default, 4)
     teller.topic("under-brokers")
@@ -185,7 +195,7 @@ def brokers(teller: Teller) -> None:
     teller.ask("a topic under dynamic configs", topic, 4)
     alters("delete a broker's config", BROKER, "1", ("message.max.bytes", DELETE, None))
     alters("delete every broker's config", BROKER, "", ("message.max.bytes", DELETE, None))
-    teller.until(here, 4, lambda said: said.results[0].configs[0].value == "1048588")
+    teller.until(here, 4, shows("message.max.bytes", "1048588"))
     alters("set what is read only", BROKER, "1", ("log.dirs", SET, "/nowhere"))
     alters("set a broker's number to a word", BROKER, "1", ("message.max.bytes", SET, "x"))
     alters("set another broker's config", BROKER, "9", ("message.max.bytes", SET, "2000012"))
@@ -201,16 +211,10 @@ def brokers(teller: Teller) -> None:
     alters("set a subscription's unknown config", CLIENT_METRICS, "s", ("no.such", SET, "1"))
     alters("set an empty subscription", CLIENT_METRICS, "", ("interval.ms", SET, "1000"))
     group = describe(GROUP, "g", synonyms=True)
-    teller.until(
-        group,
-        4,
-        lambda said: any(c.value == "50000" for c in said.results[0].configs),
-    )
+    teller.until(group, 4, shows("consumer.session.timeout.ms", "50000"))
     teller.ask("a group's configs", group, 4)
     subscription = describe(CLIENT_METRICS, "s", synonyms=True)
-    teller.until(
-        subscription, 4, lambda said: any(c.value == "1000" for c in said.results[0].configs)
-    )
+    teller.until(subscription, 4, shows("interval.ms", "1000"))
     teller.ask("a subscription's configs", subscription, 4)
     _list(teller)
 

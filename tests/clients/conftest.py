@@ -1,6 +1,7 @@
 """Brokers for the tests of this folder, which share their stories with `compat_tests`."""
 
 import sys
+import warnings
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -10,10 +11,13 @@ sys.path.insert(0, str(Path(__file__).parent.parent.parent))
 
 from compat_tests.ottla_server import Ottla
 
-CLIENTS_WARNINGS = (
-    r"(read|open)_text is deprecated:DeprecationWarning",  # kafka-python, when it is imported
-    r"unclosed <socket\.socket fd=\d+, family=1,:ResourceWarning",  # its wake-up socket pair
-)
+with warnings.catch_warnings():
+    # It reads its schemas in a deprecated way when it is imported.
+    warnings.simplefilter("ignore", DeprecationWarning)
+    import kafka  # noqa: F401
+
+# kafka-python's wake-up socket pair.
+CLIENTS_WARNINGS = (r"unclosed <socket\.socket fd=\d+, family=1,:ResourceWarning",)
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
