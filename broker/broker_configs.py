@@ -134,10 +134,10 @@ HONOURED: tuple[Row, ...] = (
 )
 
 OWN: tuple[Row, ...] = (
-    ("ottla.ack.after.fsync", "BOOLEAN", False, "", "HIGH", ""),
-    ("ottla.bytes.in.flight.max", "LONG", 536870912, "1048576..", "MEDIUM", ""),
-    ("ottla.log.level", "STRING", "warn", "debug info warn error", "LOW", ""),
-    ("ottla.validate.records", "BOOLEAN", False, "", "MEDIUM", ""),
+    ("ottla.ack.after.fsync", "BOOLEAN", False, "", "HIGH", "", True),
+    ("ottla.bytes.in.flight.max", "LONG", 536870912, "1048576..", "MEDIUM", "", True),
+    ("ottla.log.level", "STRING", "warn", "debug info warn error", "LOW", "", True),
+    ("ottla.validate.records", "BOOLEAN", False, "", "MEDIUM", "", True),
 )
 
 ACCEPTED: tuple[Row, ...] = (

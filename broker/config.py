@@ -75,7 +75,7 @@ class BrokerConfig:
         return {name: (each.host, each.port) for name, each in self.listeners.advertised.items()}
 
     @property
-    def connections_per_ip_overrides(self) -> Mapping[str, int]:
+    def connections_per_ip_overrides(self) -> dict[str, int]:
         """How many connections some addresses may have."""
         return address_counts(self["max.connections.per.ip.overrides"])
 
