@@ -65,6 +65,10 @@ class InvalidBatch(KafkaError):
         self.record_errors = record_errors or []
 
 
+class NotOneBatch(InvalidBatch):
+    """The bytes are not one batch of the one format that is taken."""
+
+
 class ProduceRules(NamedTuple):
     """What a topic wants of the batches that are produced to it."""
 
@@ -173,9 +177,12 @@ def validate_header(buf: Buffer, rules: ProduceRules) -> BatchHeader:
     """The checks that need no record, in Kafka's order."""
     size = _size_of_batch(buf, 0)
     if size == 0:
-        raise _invalid("There is no whole record batch.")
+        raise NotOneBatch(ErrorCode.INVALID_RECORD, "There is no whole record batch.")
     if buf[MAGIC_POSITION] != MAGIC:
-        raise _invalid(f"Record batches of magic {buf[MAGIC_POSITION]} are not taken.")
+        magic = buf[MAGIC_POSITION]
+        raise NotOneBatch(
+            ErrorCode.INVALID_RECORD, f"Record batches of magic {magic} are not taken."
+        )
     if size < HEADER_SIZE:
         raise InvalidBatch(ErrorCode.CORRUPT_MESSAGE, f"A record batch cannot take {size} bytes.")
     header = read_header(buf)
@@ -185,7 +192,9 @@ def validate_header(buf: Buffer, rules: ProduceRules) -> BatchHeader:
             ErrorCode.UNSUPPORTED_COMPRESSION_TYPE, "Zstandard needs version 7 of Produce."
         )
     if _size_of_batch(buf, size) != 0:
-        raise _invalid("There is more than one record batch for the partition.")
+        raise NotOneBatch(
+            ErrorCode.INVALID_RECORD, "There is more than one record batch for the partition."
+        )
     if header.base_offset != 0:
         raise _invalid(f"The base offset of the batch is {header.base_offset}, not 0.")
     if size > rules.message_size_max:
@@ -227,14 +236,15 @@ def _size_of_batch(buf: Buffer, position: int) -> int:
         return 0
     length: int = _LENGTH.unpack_from(buf, position + _LENGTH_POSITION)[0]
     if length < _LEGACY_LENGTH_MIN:
-        raise InvalidBatch(ErrorCode.CORRUPT_MESSAGE, f"A record batch has the length {length}.")
+        raise NotOneBatch(
+            ErrorCode.CORRUPT_MESSAGE,
+            f"Record size {length} is less than the minimum record overhead ({_LEGACY_LENGTH_MIN})",
+        )
     if left <= MAGIC_POSITION:
         return 0
     if buf[position + MAGIC_POSITION] > MAGIC:
         magic = buf[position + MAGIC_POSITION]
-        raise InvalidBatch(
-            ErrorCode.CORRUPT_MESSAGE, f"There are no record batches of magic {magic}."
-        )
+        raise NotOneBatch(ErrorCode.CORRUPT_MESSAGE, f"Invalid magic found in record: {magic}")
     return length + LOG_OVERHEAD if length + LOG_OVERHEAD <= left else 0
 
 
@@ -277,25 +287,33 @@ def _refuse_records(data: bytes, header: BatchHeader, rules: ProduceRules, now_m
     code = ErrorCode.INVALID_RECORD
     for index, record in enumerate(decode_records(data, header)):
         if rules.compacted and record.key is None:
-            fault = "A compacted topic takes no record without a key."
-        elif fault := _fault_of_time(record.timestamp, header, rules, now_ms):
+            fault = "Compacted topic cannot accept message without key"
+        elif fault := _fault_of_time(index, record.timestamp, header, rules, now_ms):
             code = ErrorCode.INVALID_TIMESTAMP
         else:
             continue
         if len(errors) < RECORD_ERRORS_MAX:
             errors.append(RecordError(index, fault))
     if errors:
-        raise InvalidBatch(code, f"Records were refused: {errors[0].message}", errors)
+        # Kafka's words, here and below: they come to people through their producers.
+        reason = "invalid timestamp" if code is ErrorCode.INVALID_TIMESTAMP else "invalid records"
+        reason = f"One or more records have been rejected due to {reason}"
+        raise InvalidBatch(code, reason, errors)
 
 
-def _fault_of_time(timestamp: int, header: BatchHeader, rules: ProduceRules, now_ms: int) -> str:
+def _fault_of_time(
+    index: int, timestamp: int, header: BatchHeader, rules: ProduceRules, now_ms: int
+) -> str:
     if timestamp == NO_TIMESTAMP or rules.timestamp_type is TimestampType.LOG_APPEND_TIME:
         return "A producer may not set LogAppendTime." if header.is_log_append_time else ""
     earliest = now_ms - rules.timestamp_before_max_ms
     latest = now_ms + rules.timestamp_after_max_ms
     if earliest <= timestamp <= latest:
         return ""
-    return f"Timestamp {timestamp} is not within {earliest} and {latest}."
+    return (
+        f"Timestamp {timestamp} of message with offset {index} is out of range."
+        f" The timestamp should be within [{earliest}, {latest}]"
+    )
 
 
 def _invalid(message: str) -> InvalidBatch:

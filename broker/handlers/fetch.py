@@ -24,7 +24,7 @@ from ottla.storage.log import Isolation
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from asyncio import Future, TimerHandle
-    from collections.abc import Awaitable
+    from collections.abc import Awaitable, Iterable
 
     from ottla.broker.broker import Broker
     from ottla.broker.context import Context
@@ -80,6 +80,7 @@ class _Fetching:
         "_endpoints",
         "_epoch",
         "_has_news",
+        "_has_unknown",
         "_is_full",
         "_isolation",
         "_leader_only",
@@ -124,6 +125,7 @@ class _Fetching:
         self._left_bytes = self._max_bytes
         self._minimum_one = True
         self._has_news = False
+        self._has_unknown = False
         self._will_look = False
         self._woken: Future[None] | None = None
         self._timer: TimerHandle | None = None
@@ -290,6 +292,7 @@ class _Fetching:
         version = self._context.version
         aborted: list[AbortedTransaction] | None = None
         if code in _UNKNOWN:
+            self._has_unknown = True
             aborted = []
         else:
             self._has_news = True
@@ -417,7 +420,7 @@ class _Fetching:
             )
         topics: list[FetchableTopicResponse] = []
         last: bytes | str | None = None
-        for watched, data in self._answers.items():
+        for watched, data in self._in_order():
             if not self._is_news(watched, data) and not self._is_full:
                 continue
             if data.records:
@@ -440,6 +443,13 @@ class _Fetching:
         if self._endpoints:
             response.node_endpoints = list(self._endpoints.values())
         return response
+
+    def _in_order(self) -> Iterable[tuple[Watched, PartitionData]]:
+        """As they were read; those that are not there at all come last, as in Kafka."""
+        answers = self._answers.items()
+        if not self._has_unknown:
+            return answers
+        return sorted(answers, key=lambda each: each[1].error_code in _UNKNOWN)
 
     @staticmethod
     def _is_news(watched: Watched, data: PartitionData) -> bool:

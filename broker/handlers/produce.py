@@ -19,7 +19,7 @@ from ottla.protocol.messages.produce import (
     TopicProduceData,
     TopicProduceResponse,
 )
-from ottla.protocol.record_validate import InvalidBatch
+from ottla.protocol.record_validate import InvalidBatch, NotOneBatch
 from ottla.protocol.records import ATTRIBUTES_POSITION, MAGIC, MAGIC_POSITION, TRANSACTIONAL_FLAG
 
 TYPE_CHECKING = False
@@ -125,6 +125,32 @@ def _grouped(
     return list(topics.values())
 
 
+def _name_records(
+    response: PartitionProduceResponse, error: InvalidBatch, partition: Partition
+) -> None:
+    """Which records are to blame, in Kafka's words."""
+    place = ""
+    if error.code is ErrorCode.INVALID_RECORD:
+        place = f" in topic partition {partition.topic}-{partition.partition}"
+    named = response.record_errors = [
+        BatchIndexAndErrorMessage(
+            batch_index=each.batch_index, batch_index_error_message=each.message + place
+        )
+        for each in error.record_errors
+    ]
+    response.error_message = error.message
+    if place:
+        first = ", ".join(
+            f"RecordError(batchIndex={each.batch_index},"
+            f" message='{each.batch_index_error_message}')"
+            for each in named[:3]
+        )
+        response.error_message = (
+            f"One or more records have been rejected due to {len(named)} record errors in total,"
+            f" and only showing the first three errors at most: [{first}]"
+        )
+
+
 class _Producing:
     """One request on its way through its partitions."""
 
@@ -211,16 +237,13 @@ class _Producing:
     ) -> PartitionProduceResponse:
         code = self.error = error.code
         response = PartitionProduceResponse(index=index, error_code=code, base_offset=-1)
-        if partition is not None and code not in _WITHOUT_LOG_START:
+        if isinstance(error, NotOneBatch):
+            if code is ErrorCode.CORRUPT_MESSAGE:
+                response.error_message = error.message
+        elif partition is not None and code not in _WITHOUT_LOG_START:
             response.log_start_offset = partition.log.log_start_offset
-        if isinstance(error, InvalidBatch) and error.record_errors:
-            response.error_message = error.message
-            response.record_errors = [
-                BatchIndexAndErrorMessage(
-                    batch_index=each.batch_index, batch_index_error_message=each.message
-                )
-                for each in error.record_errors
-            ]
+            if isinstance(error, InvalidBatch) and error.record_errors:
+                _name_records(response, error, partition)
         if code is ErrorCode.NOT_LEADER_OR_FOLLOWER and self.context.version >= _LEADER_VERSION:
             response.current_leader = self._leader(topic, index)
         return response

@@ -27,6 +27,8 @@ async def init_producer_id(
     broker: Broker, context: Context, request: InitProducerIdRequest
 ) -> InitProducerIdResponse:
     """A producer without a transactional id gets a new id each time, whatever it has already."""
+    if request.transactional_id == "":
+        return _refused(ErrorCode.INVALID_REQUEST)
     if request.transactional_id is not None:
         # Every client takes this error for final, and there are no transactions yet.
         return _refused(ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED)
