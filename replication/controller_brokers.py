@@ -203,8 +203,11 @@ def broker_heartbeat(
     if following is BrokerState.CONTROLLED_SHUTDOWN and session.shutdown_offset < 0:
         session.shutdown_offset = state.image.offset
         session.is_entering_shutdown = True
-    if following in (BrokerState.FENCED, BrokerState.SHUTDOWN_NOW):
+    if following is BrokerState.FENCED:
         session.shutdown_offset = -1
+    if following is BrokerState.SHUTDOWN_NOW:
+        # It takes its leave: its next incarnation need not wait until its session ends.
+        del state.sessions[broker.id]
     if state.level >= DIRECTORIES:
         records += directories_offline(state, broker, request.offline_log_dirs)
     if state.level >= CORDONED_DIRECTORIES:
