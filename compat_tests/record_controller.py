@@ -2,8 +2,9 @@
 
     .venv/bin/python -m compat_tests.record_controller
 
-writes tests/data/kafka-4.3.1-controller.jsonl.gz for `tests/test_controller_as_kafka.py`: a line for
-each batch of the metadata log, in order, without the records that say nothing. Needs Java and Maven.
+writes tests/data/kafka-4.3.1-controller.jsonl.gz for `tests/test_controller_as_kafka.py`: a line
+for each batch of the metadata log, in order, without the records that say nothing. Needs Java and
+Maven.
 """
 
 import json
@@ -47,7 +48,7 @@ def batches(kafka: Kafka) -> Iterator[dict[str, Any]]:
     arguments = ["--cluster-metadata-decoder", "--skip-record-metadata", "--files"]
     for segment in segments:
         name = "org.apache.kafka.tools.DumpLogSegments"
-        offset, records = -1, []
+        offset, records = -1, list[dict[str, Any]]()
         for line in [*kafka.tool(name, *arguments, str(segment)).splitlines(), "baseOffset: -1 "]:
             if line.startswith("baseOffset: "):
                 if records:

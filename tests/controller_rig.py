@@ -26,6 +26,7 @@ from ottla.replication.metadata_versions import KNOWN_FEATURES, METADATA_VERSION
 from ottla.storage.clock import Now
 
 T = TypeVar("T")
+Configs = Mapping[str, str | None]
 CLUSTER_ID = "a cluster"
 # The controller is none of the brokers, unless a test wants it to be.
 ELSEWHERE = 100
@@ -186,9 +187,9 @@ class Cluster:
     def partition(self, name: str, index: int = 0) -> PartitionRegistration:
         return self.topic(name).partitions[index]
 
-    def create(self, name: str, *replicas: Sequence[int], **configs: str) -> bytes:
+    def create(self, name: str, *replicas: Sequence[int], configs: Configs | None = None) -> bytes:
         """A topic whose partitions are on these brokers; its id."""
-        request = CreateTopicsRequest(topics=[creatable(name, assigned=replicas, **configs)])
+        request = CreateTopicsRequest(topics=[creatable(name, assigned=replicas, configs=configs)])
         result = self.do(self.controller.create_topics(request, self.now)).topics[0]
         if result.error_code:
             raise AssertionError(result)
@@ -201,7 +202,7 @@ def creatable(
     replicas: int = -1,
     *,
     assigned: Sequence[Sequence[int]] = (),
-    **configs: str | None,
+    configs: Configs | None = None,
 ) -> CreatableTopic:
     return CreatableTopic(
         name=name,
@@ -212,8 +213,7 @@ def creatable(
             for index, brokers in enumerate(assigned)
         ],
         configs=[
-            CreatableTopicConfig(name=key.replace("_", "."), value=value)
-            for key, value in configs.items()
+            CreatableTopicConfig(name=key, value=value) for key, value in (configs or {}).items()
         ],
     )
 

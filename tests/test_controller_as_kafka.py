@@ -21,7 +21,7 @@ from ottla.replication.metadata_records import (
     encode_record,
 )
 from ottla.storage.clock import Now
-from tests.controller_rig import ELSEWHERE, Rules, creatable
+from tests.controller_rig import ELSEWHERE, Configs, Rules, creatable
 
 T = TypeVar("T")
 RECORDING = Path(__file__).parent / "data" / "kafka-4.3.1-controller.jsonl.gz"
@@ -38,7 +38,7 @@ def recorded() -> list[tuple[int, Versioned]]:
         batch = json.loads(line)
         for record in batch["records"]:
             name = record["type"].removesuffix("_RECORD").replace("_", "")
-            message = from_json(BY_TYPE[name], record["version"], record["data"])
+            message: Any = from_json(BY_TYPE[name], record["version"], record["data"])
             found.append((batch["offset"], Versioned(message, record["version"])))
     return found
 
@@ -118,8 +118,9 @@ class Telling:
         )
         self.expect(self.controller.broker_heartbeat(request, self.now))
 
-    def create(self, name: str, partitions: int, **configs: str) -> None:
-        request = topics.CreateTopicsRequest(topics=[creatable(name, partitions, 1, **configs)])
+    def create(self, name: str, partitions: int, configs: Configs) -> None:
+        topic = creatable(name, partitions, 1, configs=configs)
+        request = topics.CreateTopicsRequest(topics=[topic])
         self.expect(self.controller.create_topics(request, self.now))
 
 
@@ -136,8 +137,8 @@ def test_a_broker_s_life_is_written_down_as_kafka_writes_it() -> None:
     telling.registration()
     telling.heartbeat()
     telling.heartbeat(cordoned_log_dirs=[])
-    telling.create("first", 2, retention_ms="-1")
-    telling.create("second", 1, min_insync_replicas="2", retention_ms="-1")
+    telling.create("first", 2, {"retention.ms": "-1"})
+    telling.create("second", 1, {"min.insync.replicas": "2", "retention.ms": "-1"})
     grow = topics.CreatePartitionsTopic(name="second", count=3, assignments=None)
     request = topics.CreatePartitionsRequest(topics=[grow], timeout_ms=0, validate_only=False)
     telling.expect(controller.create_partitions(request, now))
