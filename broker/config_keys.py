@@ -27,7 +27,8 @@ HONOURED = OWN | _keys(broker_configs.HONOURED, coordinator_configs.HONOURED)
 BROKER = {**HONOURED, **ACCEPTED, **REFUSED}
 
 TOPIC_REFUSED = _keys(topic_configs.TOPIC_REFUSED)
-TOPIC = _keys(topic_configs.TOPIC_HONOURED, topic_configs.TOPIC_ACCEPTED) | TOPIC_REFUSED
+TOPIC_ACCEPTED = _keys(topic_configs.TOPIC_ACCEPTED)
+TOPIC = _keys(topic_configs.TOPIC_HONOURED) | TOPIC_ACCEPTED | TOPIC_REFUSED
 GROUP = _keys(topic_configs.GROUP_ACCEPTED)
 CLIENT_METRICS = _keys(topic_configs.CLIENT_METRICS_ACCEPTED)
 ONLY_DYNAMIC = _keys(topic_configs.DYNAMIC_ACCEPTED)
