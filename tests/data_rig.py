@@ -117,6 +117,8 @@ class Broker:
         self.offline: dict[tuple[str, int], ErrorCode] = {}
         self.fetch_sessions = FetchSessions(self.slots, random=self.random)
         self.pauses = 0
+        self.server = self
+        self.answer_bytes_left = 1 << 30
         self.connection = FakeConnection()
 
     def now(self) -> Now:

@@ -182,6 +182,19 @@ def test_an_answer_is_cut_at_bytes_and_not_at_batches(broker: Broker) -> None:
     assert len(part.records or b"") == SIZE + 30
 
 
+def test_while_memory_is_short_a_fetch_gets_less(broker: Broker) -> None:
+    (partition,) = broker.create("t")
+    append(partition, 3, 3, 3)
+    broker.answer_bytes_left = 2 * SIZE
+    assert offsets(one(broker, request(wanted()))) == [0, 3]
+    broker.answer_bytes_left = 1
+    assert offsets(one(broker, request(wanted()))) == [0], "one batch always passes"
+    broker.answer_bytes_left = 0
+    waiting = ask(broker, request(wanted()))
+    assert [part.records for part in parts(broker.run(waiting))] == [b""]
+    assert broker.loop.time() == pytest.approx(WAIT_MS / 1000)
+
+
 # who is refused
 
 

@@ -90,6 +90,7 @@ class _Fetching:
         "_min_bytes",
         "_minimum_one",
         "_replica",
+        "_room",
         "_session",
         "_timer",
         "_will_look",
@@ -122,7 +123,7 @@ class _Fetching:
         self._leader_only = replica >= 0 or context.version < _RACK_VERSION
         self._answers: dict[Watched, PartitionData] = {}
         self._endpoints: dict[int, NodeEndpoint] | None = None
-        self._left_bytes = self._max_bytes
+        self._left_bytes = self._room = self._max_bytes
         self._minimum_one = True
         self._has_news = False
         self._has_unknown = False
@@ -142,8 +143,10 @@ class _Fetching:
         return not cold
 
     def _begin_again(self) -> None:
-        self._left_bytes = self._max_bytes
-        self._minimum_one = True
+        """While memory is short, because others do not read their answers, there is less to get."""
+        room = self._broker.server.answer_bytes_left
+        self._left_bytes = self._room = min(self._max_bytes, room)
+        self._minimum_one = room > 0
 
     def _read(self, marked: list[Watched]) -> list[Watched]:
         """Reads partitions in their order; returns those from the first cold one on."""
@@ -336,7 +339,7 @@ class _Fetching:
         """Whether nobody has to wait for more."""
         return (
             self._has_news
-            or self._max_bytes - self._left_bytes >= self._min_bytes
+            or self._room - self._left_bytes >= self._min_bytes
             or self._max_wait_ms <= 0
             or all(each.partition is None for each in self._session.partitions.values())
         )
