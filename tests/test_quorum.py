@@ -2,6 +2,8 @@
 
 import asyncio
 import json
+from collections.abc import Callable
+from random import Random
 
 import pytest
 
@@ -12,6 +14,7 @@ from ottla.replication.quorum_state import Election, parse_quorum_state, quorum_
 from ottla.replication.raft_progress import Replica
 from ottla.replication.voters import Listener, ReplicaKey, static_voters
 from ottla.storage.errors import CorruptFile, StorageError
+from ottla.storage.memory_disk import Crash
 from ottla.storage.memory_operations import Fault, Operation
 from ottla.storage.steps import to_the_end
 from tests.quorum_rig import (
@@ -326,6 +329,34 @@ def _writes_log(operation: Operation) -> bool:
 
 def _syncs_log(operation: Operation) -> bool:
     return operation.kind == "sync" and operation.path.endswith(".log")
+
+
+def test_what_a_start_has_read_is_on_disk_from_then_on() -> None:
+    """A killed process leaves records in memory that no power cut has taken yet."""
+    rig = Rig()
+
+    async def leave(quorum: Quorum, _: Remembering) -> None:
+        quorum.append([topic("a")])
+
+    rig.life(leave, is_clean=False)
+    assert rig.life(nothing, is_clean=False).names == ["a"]
+    rig.files = rig.files.crash(Random(1), Crash.SYNCED)
+    assert rig.life(nothing).commits == [(0, 3, 1, ["a"]), (4, 4, 2, []), (5, 5, 3, [])]
+
+
+@pytest.mark.parametrize("damage", [lambda data: data[:-5], lambda data: data[:-1] + b"?"])
+def test_a_torn_end_is_cut_off(damage: Callable[[bytes], bytes]) -> None:
+    rig = Rig()
+
+    async def live(quorum: Quorum, listener: Remembering) -> None:
+        await commit(quorum, "a")
+        await snapshot(quorum, listener)
+        await commit(quorum, "b")
+        await commit(quorum, "torn")
+
+    rig.life(live, is_clean=False)
+    rig.files.write_atomically_now(LOG, damage(rig.files.read_whole(LOG)))
+    assert rig.life(nothing).names == ["a", "b"]
 
 
 # --- snapshots ----------------------------------------------------------------------------
