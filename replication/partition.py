@@ -258,11 +258,17 @@ class Partition:
 
     def end_offset_for_epoch(self, epoch: int) -> tuple[int, int]:
         """The largest epoch up to this one, and where it ended; (-1, -1) if none is known."""
-        rules = self.rules
-        if epoch == rules.leader_epoch and rules.role is _LEADER:
-            # Its entry is written with its first batch.
-            return epoch, self.log.log_end_offset
-        return self.log.end_offset_for_epoch(epoch)
+        rules, log = self.rules, self.log
+        if rules.role is not _LEADER or not 0 <= epoch <= rules.leader_epoch:
+            return log.end_offset_for_epoch(epoch)
+        if epoch == rules.leader_epoch:
+            return epoch, log.log_end_offset
+        latest = log.epochs.latest
+        if latest is None or latest < epoch:
+            # The entry of the leader's epoch is written with its first batch, and counts already:
+            # a reader of an epoch that a crash took whole must learn where it is to go back to.
+            return epoch if latest is None else latest, rules.epoch_start_offset
+        return log.end_offset_for_epoch(epoch)
 
     def epoch_at_start(self) -> int:
         """The epoch of the log's first offset; -1 where it is not known."""

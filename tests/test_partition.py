@@ -254,6 +254,14 @@ def test_a_reader_of_another_history_is_told_where_they_part(broker: Broker) -> 
     assert refused(lambda: check(2, 2)) is ErrorCode.OFFSET_OUT_OF_RANGE
 
 
+def test_a_reader_of_an_epoch_that_a_crash_took_whole_is_sent_back(broker: Broker) -> None:
+    (partition,) = broker.create("t", epoch=2)
+    broker.lead(partition, leader_epoch=4)
+    assert partition.end_offset_for_epoch(3) == (3, 0)
+    found = partition.check_reader(9, current_leader_epoch=-1, last_fetched_epoch=3)
+    assert found == Diverging(3, 0)
+
+
 def test_the_current_epoch_ends_where_the_log_ends_even_before_its_first_batch(
     broker: Broker,
 ) -> None:
@@ -263,7 +271,7 @@ def test_the_current_epoch_ends_where_the_log_ends_even_before_its_first_batch(
     append(partition, 5)
     broker.lead(partition, leader_epoch=4)
     assert partition.end_offset_for_epoch(4) == (4, 5)
-    assert partition.end_offset_for_epoch(3) == (-1, -1)
+    assert partition.end_offset_for_epoch(3) == (2, 5)
     assert partition.end_offset_for_epoch(2) == (2, 5)
     assert partition.epoch_at_start() == 2
 
