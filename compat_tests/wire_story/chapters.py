@@ -67,11 +67,8 @@ CHAPTERS: dict[str, Chapter] = {
 
 def tell(chapter: str, bootstrap: str) -> dict[str, Any]:
     """Tells one chapter; the answers by the names of their cases."""
-    teller = Teller(bootstrap)
-    try:
+    with Teller(bootstrap) as teller:
         CHAPTERS[chapter](teller)
-    finally:
-        teller.wire.close()
     return teller.answers
 
 

@@ -7,7 +7,8 @@ compare (topics, waiting until they are served) it asks quietly.
 import struct
 import time
 from collections.abc import Callable, Mapping
-from typing import Any
+from types import TracebackType
+from typing import Any, Self
 
 from compat_tests.wire_story.answers import Comparable
 from compat_tests.wire_story.wire import CLOSED, ConnectionClosed, Wire
@@ -44,6 +45,17 @@ class Teller:
         self.answers: dict[str, Any] = {}
         now_ms = time.time_ns() // 1_000_000
         self.comparable = Comparable(host=host, port=int(port), now_ms=now_ms)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        value: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.wire.close()
 
     def ask(self, case: str, request: Any, version: int) -> Any:
         """Asks, writes the answer down, and returns it; None where the connection was closed."""
