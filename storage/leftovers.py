@@ -16,7 +16,6 @@ from ottla.storage.names import (
     CLEANED,
     DELETED,
     LOG,
-    OFFSET_INDEX,
     SNAPSHOT,
     SWAP,
     OffsetName,
@@ -59,24 +58,22 @@ def _remove(folder: Folder, name: str) -> None:
 def _finish_swap(folder: Folder, swaps: list[OffsetName], now: Now) -> None:
     """Puts the new segments in the place of those that they were made from.
 
-    Without indexes: the ones that have their names already could be the new or the old ones. They
-    are made again when the segment is found without.
+    But not their indexes: which of them have their names already, and whether one that has is the
+    new one or the old one, cannot be told. Those that wait still tell that all have to be made
+    again.
     """
     files = folder.files
     logs = [name.offset for name in swaps if name.suffix == LOG]
-    end = max((_next_offset(folder, offset, now) for offset in logs), default=0)
-    swapped = {name.offset for name in swaps}
+    if not logs:
+        return
+    end = max(_next_offset(folder, offset, now) for offset in logs)
     for found in map(parse_offset_name, files.list(folder.path)):
         if found is None or found.state or found.suffix == SNAPSHOT:
             continue
-        is_old = bool(logs) and (min(logs) <= found.offset < end or found.offset in logs)
-        if is_old or (found.suffix == OFFSET_INDEX and found.offset in swapped):
+        if min(logs) <= found.offset < end or found.offset in logs:
             _remove(folder, offset_name(*found))
-    # In a crash, what is done next must not be there without what was done before.
+    # What is renamed must not outlive, in a crash, what was removed for it.
     folder.sync_names_now()
-    for name in swaps:
-        if name.suffix != LOG:
-            _remove(folder, offset_name(*name))
     for offset in logs:
         path = folder.file(offset_name(offset, LOG, SWAP))
         logger.info("recovery.finish_swap path=%s", path)

@@ -1,7 +1,7 @@
 """What is known of producers at some offset: read from a snapshot, and from the batches since.
 
-Used when a log is opened, and when it was truncated. Changes nothing on disk. Pauses after a few
-hundred batches.
+Used when a log is opened, and when it was truncated. Changes nothing on disk, but that it removes
+snapshots that cannot be read. Pauses after a few hundred batches.
 """
 
 from __future__ import annotations
@@ -50,6 +50,7 @@ def _load_snapshot(
             return offset
         except ProtocolError as error:
             logger.warning("recovery.bad_snapshot path=%s reason=%s", snapshots.path(offset), error)
+            snapshots.remove(offset)
     producers.clear()
     return min(first, end)
 

@@ -26,6 +26,7 @@ from ottla.storage.names import (
     OFFSET_INDEX,
     PARTITION_METADATA,
     SNAPSHOT,
+    SWAP,
     TIME_INDEX,
     TRANSACTION_INDEX,
     folder_name,
@@ -141,6 +142,7 @@ class _Opening:
         files = self.folder.files
         names = [parse_offset_name(name) for name in files.list(self.folder.path)]
         found = {(name.offset, name.suffix) for name in names if name and not name.state}
+        swapped = {name.offset for name in names if name and name.state == SWAP}
         for offset, suffix in sorted(found):
             if suffix == LOG:
                 size = files.size(self.folder.file(offset_name(offset, LOG)))
@@ -149,12 +151,17 @@ class _Opening:
                 self.segments.add(segment)
                 if not {(offset, OFFSET_INDEX), (offset, TIME_INDEX)} <= found:
                     self._damage(segment, "an index is missing")
+                elif offset in swapped:
+                    self._damage(segment, "its swap was cut short")
                 elif (offset, TRANSACTION_INDEX) in found:
                     self._check_transactions(segment)
             elif suffix != SNAPSHOT and (offset, LOG) not in found:
                 path = self.folder.file(offset_name(offset, suffix))
                 logger.warning("recovery.remove_orphan path=%s", path)
                 files.remove(path)
+                self.folder.names_changed()
+        for offset in sorted(swapped - {offset for offset, suffix in found if suffix == LOG}):
+            self._remove_swapped(offset)
         self.snapshots = Snapshots(
             self.folder, [offset for offset, suffix in found if suffix == SNAPSHOT]
         )
@@ -224,14 +231,29 @@ class _Opening:
                 yield from self._index_anew(segment)
 
     def _index_anew(self, segment: Segment) -> Slices[None]:
+        # While it is there, a start that finds all indexes knows that they are not whole.
+        self._begin_swap(segment.base_offset)
         producers = yield from self._producers_at(segment.base_offset)
         scan = Scan(segment, producers, None, is_durable=True)
         yield from scan.run()
         scan.finish()
-        # Nobody will look at it again.
         segment.flush_now()
         self.folder.sync_names_now()
-        self.damaged.discard(segment.base_offset)
+        self._remove_swapped(segment.base_offset)
+
+    def _begin_swap(self, offset: int) -> None:
+        path = self.folder.file(offset_name(offset, OFFSET_INDEX, SWAP))
+        if not self.folder.files.exists(path):
+            self.folder.files.create(path).close()
+            self.folder.names_changed()
+        self.folder.sync_names_now()
+
+    def _remove_swapped(self, offset: int) -> None:
+        for suffix in (OFFSET_INDEX, TIME_INDEX, TRANSACTION_INDEX):
+            path = self.folder.file(offset_name(offset, suffix, SWAP))
+            if self.folder.files.exists(path):
+                self.folder.files.remove(path)
+                self.folder.names_changed()
 
     def _producers_at(self, offset: int) -> Slices[ProducerStates]:
         producers = ProducerStates(self.folder.log_dir.producer_expiration_ms)
@@ -253,6 +275,7 @@ class _Opening:
                 # First, lest a recovery that is cut short here finds a whole segment before them.
                 self._remove_behind(segment)
             scan.finish()
+            self._remove_swapped(segment.base_offset)
             after = self.segments.floor(segment.base_offset) + 1
             is_last = after == len(self.segments)
             offset = self.end if is_last else self.segments[after].base_offset

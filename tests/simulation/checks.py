@@ -39,8 +39,8 @@ def check_recovered(log: Log | None, history: History, count: int) -> None:
         here, candidates, safe, log.log_end_offset, has_holes=log.config.is_compacted
     )
     _check_epochs(log, here, visible)
-    _check_by_lineage(log, found, lineages)
-    _check_lookups(log, found)
+    _check_by_lineage(log, found, lineages, was_cleaned=history.was_cleaned)
+    _check_lookups(log, found, was_cleaned=history.was_cleaned)
 
 
 def _check_order(found: tuple[Batch, ...], log: Log, history: History, start: int) -> None:
@@ -49,7 +49,7 @@ def _check_order(found: tuple[Batch, ...], log: Log, history: History, start: in
     for batch in found:
         if batch.base < end:
             raise Wrong(f"{batch.base} comes behind {end - 1}")
-        is_known = batch.last >= start or not log.config.is_compacted
+        is_known = batch.last >= start or not history.was_cleaned
         if is_known and batch.data not in history.versions.get(batch.base, ()):
             raise Wrong(f"the batch at {batch.base} was never there")
         end = batch.last + 1
@@ -108,11 +108,13 @@ def _is_part(part: list[bytes], whole: list[bytes]) -> bool:
     return all(each in rest for each in part)
 
 
-def _check_by_lineage(log: Log, found: tuple[Batch, ...], lineages: list[Mark]) -> None:
+def _check_by_lineage(
+    log: Log, found: tuple[Batch, ...], lineages: list[Mark], *, was_cleaned: bool
+) -> None:
     """One of them at least must explain what the log knows."""
     for number, lineage in enumerate(lineages, 1):
         try:
-            _check_producers(log, found, lineage)
+            _check_producers(log, found, lineage, was_cleaned=was_cleaned)
             _check_aborted(aborted_in(log), found, lineage, log)
             return
         except Wrong:
@@ -120,7 +122,9 @@ def _check_by_lineage(log: Log, found: tuple[Batch, ...], lineages: list[Mark]) 
                 raise
 
 
-def _check_producers(log: Log, found: tuple[Batch, ...], lineage: Mark) -> None:
+def _check_producers(
+    log: Log, found: tuple[Batch, ...], lineage: Mark, *, was_cleaned: bool
+) -> None:
     """Those of the batches that survived are known, and nobody by what did not survive."""
     end = log.log_end_offset
     wanted, _ = replayed(found, end)
@@ -130,7 +134,7 @@ def _check_producers(log: Log, found: tuple[Batch, ...], lineage: Mark) -> None:
         if state == wanted.get(producer_id):
             # Also where a truncation, behind which it was cleaned, has left older batches alone.
             continue
-        if log.config.is_compacted and _was_so(producer_id, state, lineage.appended):
+        if was_cleaned and _was_so(producer_id, state, lineage.appended):
             # The last batch that the log has lost had let the cleaner take the ones before.
             continue
         if not _is_mixed(state, wanted.get(producer_id), possible.get(producer_id)):
@@ -189,7 +193,7 @@ def _check_aborted(here: list[Aborted], found: tuple[Batch, ...], lineage: Mark,
             raise Wrong(f"the abort of {producer_id} at {first} to {last} is forgotten")
 
 
-def _check_lookups(log: Log, found: tuple[Batch, ...]) -> None:
+def _check_lookups(log: Log, found: tuple[Batch, ...], *, was_cleaned: bool) -> None:
     """The indexes lead where they must, near the ends and in the middle."""
     for number in {0, len(found) // 2, len(found) - 1} if found else ():
         batch = found[number]
@@ -197,7 +201,7 @@ def _check_lookups(log: Log, found: tuple[Batch, ...]) -> None:
         fetched = log.read(offset, 1)
         if fetched is None or bytes(fetched.data[: len(batch.data)]) != batch.data:
             raise Wrong(f"a read of {offset} finds another batch")
-        if log.log_start_offset > log.segments.first.base_offset or log.config.is_compacted:
+        if log.log_start_offset > log.segments.first.base_offset or was_cleaned:
             # As in Kafka, a time is looked for in the first segment that has it, below the log
             # start and in empty batches too, and in no other.
             continue

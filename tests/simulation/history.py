@@ -121,6 +121,11 @@ class History:
         self.marks.append(mark)
         self._counts.append(mark.operation_count)
 
+    @property
+    def was_cleaned(self) -> bool:
+        """Whether a cleaner may have been at it."""
+        return any(mark.name == "compact" for mark in self.marks)
+
     def around(self, count: int) -> tuple[int, int]:
         """The numbers of the marks before and behind this count of operations."""
         before = bisect_right(self._counts, count) - 1

@@ -6,7 +6,7 @@ The model goes beside it and is compared with the log after every operation. Wha
 
 import asyncio
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from random import Random
 
 from ottla.protocol.record_build import build_batch
@@ -77,6 +77,8 @@ class Workload:
         self.start = self.end = self.safe = self.claimed = 0
         self.duplicates: list[tuple[bytes, int]] = []
         self.doing = "create"
+        self.done: set[str] = set()
+        """Of what not every call comes to something."""
         weights: dict[Callable[[], None], int] = {
             self.append: 70,
             self.append_idempotent: 30,
@@ -121,12 +123,26 @@ class Workload:
     def run(self, count: int = OPERATIONS) -> None:
         self.begin()
         for _ in range(count):
-            self.step()
+            (call,) = self.random.choices(self._calls, self._weights)
+            self.step(call)
+        for call in (self.roll, self.truncate, self.compact, self.checkpoint):
+            if call.__name__ not in self.done:
+                self._bring_about(call)
 
-    def step(self) -> None:
+    def _bring_about(self, call: Callable[[], None]) -> None:
+        """So that no life is without it."""
+        while any(sender.in_transaction for sender in self.senders):
+            self.step(self.end_transaction)
+        for _ in range(3):
+            self.step(self.append)
+            self.step(self.roll)
+            self.step(call)
+        if call.__name__ not in self.done:
+            raise AssertionError(f"{self.log} comes to no {call.__name__}")
+
+    def step(self, call: Callable[[], None]) -> None:
         passed_ms = self.random.choice((0, 1, 40, 700))
         self.now = Now(self.now.monotonic_ms + passed_ms, self.now.wall_ms + passed_ms)
-        (call,) = self.random.choices(self._calls, self._weights)
         self.doing = call.__name__
         call()
         self.mark(self.doing)
@@ -246,12 +262,14 @@ class Workload:
             self.duplicates = []
 
     def append_as_follower(self) -> None:
+        # A cleaner has been at the leader's log.
+        base_offset = self.end + self.random.choice((0, 0, 0, 1, 4))
         data = build_batch(
             [
-                record._replace(offset=self.end + number)
+                record._replace(offset=base_offset + number)
                 for number, record in enumerate(self._records(keyed=True))
             ],
-            base_offset=self.end,
+            base_offset=base_offset,
             leader_epoch=self.epoch,
         )
         self.log.append_as_follower(bytes(data), leader_epoch=self.epoch, now=self.now)
@@ -275,12 +293,16 @@ class Workload:
             raise AssertionError(f"{self.log} was flushed and says {self.log.recovery_point}")
 
     def roll(self) -> None:
+        self.done |= {"roll"} if self.log.segments.active.size else set()
         self.log.roll(self.now)
 
     def truncate(self) -> None:
-        offsets = [each.base for each in self.stored if each.base >= self.start]
+        # Where a batch ends, and not in a gap: how far the log goes there no start could tell.
+        ends = {self.start, *(each.last + 1 for each in self.stored)}
+        offsets = [each.base for each in self.stored if each.base in ends]
         if not offsets:
             return
+        self.done.add("truncate")
         offset = self.random.choice(offsets if self.random.random() < 0.3 else offsets[-6:])
         self.cleaner.truncated(self.log, offset)
         self.log.truncate_to(offset, self.now)
@@ -328,18 +350,25 @@ class Workload:
         self.start = max(self.start, self.log.segments.first.base_offset)
 
     def compact(self) -> None:
+        """Where the policy is another one it is changed for a moment, but seldom."""
+        if not self.config.is_compacted and "compact" in self.done and self.random.random() < 0.9:
+            return
         self.log.update_high_watermark(self.end)
+        self.log.config = replace(self.config, cleanup_policy=frozenset({COMPACT}))
         found = to_the_end(self.cleaner.dirtiest([self.log], self.now))
+        cleaned = None if found is None else work_now(self.cleaner.clean(found))
+        self.log.config = self.config
         if found is None:
             return
-        cleaned = work_now(self.cleaner.clean(found))
         if cleaned is None:
             raise Refused(f"{self.log} could not be cleaned: {self.cleaner.uncleanable}")
+        self.done.add("compact")
         after = list(stored_in(self.log))
         check_compaction(self.stored, after, end=cleaned.end_offset, wall_ms=self.now.wall_ms)
         self.stored = after
 
     def checkpoint(self) -> None:
+        self.done.add("checkpoint")
         asyncio.run(self.logs.checkpoint())
         self.history.checkpoints.append(len(self.history.marks))
 

@@ -50,6 +50,8 @@ def stored_in(log: Log) -> tuple[Batch, ...]:
             data = bytes(fetched.data[position : position + header.size])
             found.append(Batch(header, data))
             offset = header.next_offset
+            if offset > log.log_end_offset:
+                return tuple(found)
     return tuple(found)
 
 
