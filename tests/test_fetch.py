@@ -478,8 +478,36 @@ def test_a_fetch_of_very_many_partitions_lets_others_have_a_turn(broker: Broker)
     found = parts(ask(broker, request(*[wanted(i) for i in range(600)])))
     assert [part.partition_index for part in found] == list(range(600))
     assert [part.partition_index for part in found if part.records] == [400]
-    assert broker.pauses == 4
+    assert broker.pauses == 3
     assert not any(partition.watchers for partition in partitions)
+
+
+def test_much_data_is_read_with_pauses(broker: Broker, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("ottla.broker.handlers.fetch._AT_ONCE_BYTES", 2 * SIZE - 1)
+    partitions = broker.create("t", 10)
+    for partition in partitions[1:]:
+        append(partition, 3)
+    asked = request(*[wanted(i) for i in range(10)], max_bytes=7 * SIZE)
+    found = parts(ask(broker, asked))
+    assert [len(part.records or b"") // SIZE for part in found] == [0, *[1] * 7, 0, 0]
+    assert broker.pauses == 2
+
+
+def test_what_changes_before_a_long_fetch_goes_on_is_not_missed(
+    broker: Broker, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("ottla.broker.handlers.fetch._AT_ONCE_MAX", 1)
+    partitions = broker.create("t", 2)
+    asked = request(wanted(0), wanted(1))
+    turn = broker.loop.turn
+
+    def append_then_turn(count: int = 5) -> None:
+        append(partitions[0], 3)
+        turn(count)
+
+    monkeypatch.setattr(broker.loop, "turn", append_then_turn)
+    found = parts(ask(broker, asked))
+    assert [offsets(part) for part in found] == [[0], []]
 
 
 def test_what_changes_during_a_long_fetch_is_not_missed(broker: Broker) -> None:

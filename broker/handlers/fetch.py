@@ -38,8 +38,9 @@ _LEADER_VERSION = 16
 _RACK_VERSION = 11
 _STORAGE_ERROR_VERSION = 6
 _CONSUMER = -1
-# So many partitions are read without a pause.
+# So many partitions, and so much of them, are read without a pause.
 _AT_ONCE_MAX = 128
+_AT_ONCE_BYTES = 8 << 20
 _NONE = ErrorCode.NONE
 _EMPTY = b""
 # What says that the partition is not there, and ends nobody's wait.
@@ -63,8 +64,6 @@ def fetch(
     except KafkaError as error:
         return FetchResponse(throttle_time_ms=0, error_code=error.code, responses=[])
     fetching = _Fetching(broker, context, request, session, replica)
-    if len(session.marked) > _AT_ONCE_MAX:
-        return fetching.aside()
     if not fetching.read_now():
         return fetching.aside()
     return fetching.answer() if fetching.is_enough() else fetching.wait()
@@ -79,8 +78,10 @@ class _Fetching:
         "_context",
         "_endpoints",
         "_epoch",
+        "_filled",
         "_has_news",
         "_has_unknown",
+        "_is_cold",
         "_is_full",
         "_isolation",
         "_leader_only",
@@ -127,6 +128,9 @@ class _Fetching:
         self._minimum_one = True
         self._has_news = False
         self._has_unknown = False
+        self._is_cold = False
+        # Those whose records go into the answer, and count.
+        self._filled: dict[Watched, None] = {}
         self._will_look = False
         self._woken: Future[None] | None = None
         self._timer: TimerHandle | None = None
@@ -134,24 +138,32 @@ class _Fetching:
     # reading
 
     def read_now(self) -> bool:
-        """Reads what is marked; False if something is cold, and then all are marked still."""
+        """Reads what is marked; False if not all could be read at once: the rest is marked still,
+        and for `_read_aside`."""
         self._begin_again()
         marked = self._session.take_marked()
-        cold = self._read(marked)
-        for watched in cold:
+        count = self._read(marked, 0)
+        for watched in marked[count:]:
             watched.mark()
-        return not cold
+        return count == len(marked)
 
     def _begin_again(self) -> None:
         """While memory is short, because others do not read their answers, there is less to get."""
         room = self._broker.server.answer_bytes_left
         self._left_bytes = self._room = min(self._max_bytes, room)
         self._minimum_one = room > 0
+        self._filled.clear()
 
-    def _read(self, marked: list[Watched]) -> list[Watched]:
-        """Reads partitions in their order; returns those from the first cold one on."""
+    def _read(self, marked: list[Watched], start: int) -> int:
+        """Reads partitions in their order; returns the number of the first that was not read: it
+        is cold, or the others were much to read already."""
         isolation = self._isolation
-        for number, watched in enumerate(marked):
+        self._is_cold = False
+        stop_at_bytes = self._left_bytes - _AT_ONCE_BYTES
+        for number in range(start, min(len(marked), start + _AT_ONCE_MAX)):
+            if self._left_bytes < stop_at_bytes:
+                return number
+            watched = marked[number]
             partition = self._partition(watched)
             if partition is None:
                 continue
@@ -164,29 +176,30 @@ class _Fetching:
                     minimum_one=self._minimum_one,
                 )
                 if fetched is None:
-                    return marked[number:]
+                    self._is_cold = True
+                    return number
                 self._take(watched, partition, fetched, max_bytes)
             except KafkaError as error:
                 self._refuse(watched, error.code)
-        return []
+        return min(len(marked), start + _AT_ONCE_MAX)
 
     async def _read_aside(self) -> None:
-        """The same for many partitions, and for what memory does not hold."""
+        """Goes on with many partitions, much data, and what memory does not hold."""
         session = self._session
-        session.watch()
-        self._begin_again()
-        marked = session.take_marked()
+        marked = [each for each in session.take_marked() if each not in self._filled]
+        for watched in self._filled:
+            session.marked[watched] = None
+        done = 0
         try:
-            while marked:
-                rest = self._read(marked[:_AT_ONCE_MAX])
-                marked = rest + marked[_AT_ONCE_MAX:]
-                if rest:
-                    await self._read_cold(marked[0])
-                    del marked[0]
-                elif marked:
+            while done < len(marked):
+                done = self._read(marked, done)
+                if self._is_cold:
+                    await self._read_cold(marked[done])
+                    done += 1
+                elif done < len(marked):
                     await self._broker.pause()
         finally:
-            for watched in marked:
+            for watched in marked[done:]:
                 watched.mark()
 
     async def _read_cold(self, watched: Watched) -> None:
@@ -258,6 +271,7 @@ class _Fetching:
         if size and not is_first_incomplete:
             self._minimum_one = False
             self._left_bytes -= size
+            self._filled[watched] = None
             self._session.marked[watched] = None
         else:
             data = _EMPTY
@@ -358,6 +372,7 @@ class _Fetching:
     async def _when_woken(self, woken: Future[None]) -> FetchResponse:
         await woken
         if not self.read_now():
+            self._session.watch()
             await self._read_aside()
         return self.answer()
 
@@ -400,7 +415,13 @@ class _Fetching:
             self._context.connection.forget(self.give_way)
             self._woken.set_result(None)
 
-    async def aside(self) -> FetchResponse:
+    def aside(self) -> Awaitable[FetchResponse]:
+        """Goes on with what could not be read at once."""
+        # From now on: the task that reads it begins later.
+        self._session.watch()
+        return self._when_read()
+
+    async def _when_read(self) -> FetchResponse:
         await self._read_aside()
         if self.is_enough():
             return self.answer()
