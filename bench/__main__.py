@@ -14,6 +14,7 @@ SECTIONS = {
     "codecs": "read and write the hottest messages, in microseconds",
     "batches": "read and patch the header of a record batch, in microseconds",
     "storage": "append, read and look up beside bare system calls; open and recover",
+    "broker": "serve beside Apache Kafka: the same clients, in turns",
     "startup": "import and read the first request, in milliseconds",
 }
 

@@ -40,6 +40,12 @@ class JvmProcess:
         self._broker: subprocess.Popen[bytes] | None = None
         self._guard: subprocess.Popen[bytes] | None = None
 
+    @property
+    def pid(self) -> int:
+        if self._broker is None:
+            raise RuntimeError("the broker does not run")
+        return self._broker.pid
+
     def start(self) -> None:
         command = ["java", *self._options, *LOG_OPTIONS, "-cp", class_path(self.version)]
         with self._log.open("ab") as log:
