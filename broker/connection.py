@@ -11,6 +11,7 @@ import logging
 import os
 from asyncio import BufferedProtocol
 from collections import deque
+from itertools import islice
 
 from ottla.protocol.frames import FrameReader
 from ottla.protocol.wire import Buffer, ProtocolError
@@ -31,6 +32,9 @@ _QUEUED_BYTES_MAX = 64 << 10
 # Below it joining the pieces of an answer costs less than a call that takes them apart.
 _JOINED_BYTES_MAX = 16 << 10
 _PIECES_MAX = 512
+# More than the transport's high-water mark, so that it tells when it has sent it.
+_HANDED_ON_BYTES = 64 << 10
+_HIGH_WATER_BYTES = 32 << 10
 
 
 class Connection(BufferedProtocol):
@@ -43,6 +47,7 @@ class Connection(BufferedProtocol):
         "_gone",
         "_has_begun",
         "_is_draining",
+        "_is_ending",
         "_is_paused",
         "_peer_is_slow",
         "_peer_sent_all",
@@ -51,6 +56,7 @@ class Connection(BufferedProtocol):
         "_reader",
         "_server",
         "_transport",
+        "_unsent",
         "dialled",
         "is_closed",
         "last_active_ms",
@@ -67,11 +73,13 @@ class Connection(BufferedProtocol):
         self._answer: Awaitable[list[Buffer] | None] | None = None
         self._queue: deque[Buffer] = deque()
         self._queued_bytes = 0
+        self._unsent: deque[memoryview] = deque()
         self._is_paused = False
         self._peer_is_slow = False
         self._peer_sent_all = False
         self._has_begun = False  # a frame that is not whole yet
         self._is_draining = False
+        self._is_ending = False  # once what was written is sent
         self._gone: dict[Callable[[], None], None] = {}
         self.is_closed = False
         self.last_active_ms = 0
@@ -100,7 +108,8 @@ class Connection(BufferedProtocol):
             logger.info("connection.closed peer=%s reason=%s", self.peer_host, reason)
         self._queue.clear()
         self._queued_bytes = 0
-        if self._transport is not None:
+        self._is_ending = True
+        if self._transport is not None and not self._unsent:
             self._transport.close()
 
     @property
@@ -132,12 +141,14 @@ class Connection(BufferedProtocol):
         self.dialled = (sockname[0], sockname[1]) if sockname else ("", 0)
         socket = transport.get_extra_info("socket")
         self._fd = socket.fileno() if socket is not None else -1
+        transport.set_write_buffer_limits(high=_HIGH_WATER_BYTES, low=0)
         self._server.opened(self, socket)
 
     def connection_lost(self, error: Exception | None) -> None:
         self.is_closed = True
         self._transport = None
         self._queue.clear()
+        self._unsent.clear()
         self._tell_gone()
         self._server.closed(self)
 
@@ -177,14 +188,20 @@ class Connection(BufferedProtocol):
         self._pause_or_resume()
 
     def resume_writing(self) -> None:
+        transport = self._transport
         self._peer_is_slow = False
+        if self._unsent and transport is not None:
+            self._push(transport)
+            if self._peer_is_slow:
+                self._server.owes(self, self._owed_bytes(transport))
+                return
         self._server.drained(self)
         self._go_on()
 
     # serving
 
     def _serve_one(self, frame: Buffer) -> None:
-        if self._is_draining:
+        if self._is_draining or self._is_ending:
             return
         answer = self._server.serve(self, frame)
         if isinstance(answer, list):
@@ -274,30 +291,47 @@ class Connection(BufferedProtocol):
         transport = self._transport
         if transport is None or transport.is_closing():
             return
-        if len(pieces) == 1:
-            transport.write(pieces[0])
-        elif self._fd < 0 or transport.get_write_buffer_size():
-            transport.write(b"".join(pieces))
+        if self._unsent:
+            self._unsent.extend(map(memoryview, pieces))
+        elif (
+            self._fd < 0
+            or transport.get_write_buffer_size()
+            or sum(map(len, pieces)) <= _JOINED_BYTES_MAX
+        ):
+            transport.write(pieces[0] if len(pieces) == 1 else b"".join(pieces))
         else:
-            self._send_pieces(transport, pieces)
+            self._unsent.extend(map(memoryview, pieces))
+            self._push(transport)
         if self._peer_is_slow:
-            self._server.owes(self, transport.get_write_buffer_size())
+            self._server.owes(self, self._owed_bytes(transport))
 
-    def _send_pieces(self, transport: Transport, pieces: list[Buffer]) -> None:
-        """The kernel gathers the pieces: joining large ones would copy them once more."""
-        size = sum(map(len, pieces))
-        if size <= _JOINED_BYTES_MAX or len(pieces) > _PIECES_MAX:
-            transport.write(b"".join(pieces))
-            return
+    def _push(self, transport: Transport) -> None:
+        """Sends what the kernel takes. The transport gets a little of the rest, and so calls
+        `resume_writing` when there is room again: all of it would be copied, and moved about."""
+        unsent = self._unsent
         try:
-            sent = os.writev(self._fd, pieces)
+            while unsent:
+                pieces = list(islice(unsent, _PIECES_MAX))
+                sent = os.writev(self._fd, pieces)
+                is_full = sent < sum(map(len, pieces))
+                _drop(unsent, sent)
+                if is_full:
+                    break
         except (BlockingIOError, InterruptedError):
-            sent = 0
+            pass
         except OSError:
+            unsent.clear()
             transport.abort()
             return
-        if sent < size:
-            transport.write(_rest(pieces, sent))
+        while unsent and transport.get_write_buffer_size() <= _HIGH_WATER_BYTES:
+            first = unsent[0][:_HANDED_ON_BYTES]
+            transport.write(bytes(first))
+            _drop(unsent, len(first))
+        if self._is_ending and not unsent:
+            transport.close()
+
+    def _owed_bytes(self, transport: Transport) -> int:
+        return transport.get_write_buffer_size() + sum(map(len, self._unsent))
 
     def _tell_gone(self) -> None:
         callbacks, self._gone = self._gone, {}
@@ -305,16 +339,15 @@ class Connection(BufferedProtocol):
             callback()
 
 
-def _rest(pieces: list[Buffer], sent: int) -> bytes:
-    """What is left of the pieces behind the first `sent` bytes."""
-    rest: list[Buffer] = []
-    for piece in pieces:
-        if sent >= len(piece):
-            sent -= len(piece)
-        else:
-            rest.append(memoryview(piece)[sent:] if sent else piece)
-            sent = 0
-    return b"".join(rest)
+def _drop(pieces: deque[memoryview], count: int) -> None:
+    """Takes so many bytes off the front."""
+    while count:
+        size = len(pieces[0])
+        if size > count:
+            pieces[0] = pieces[0][count:]
+            return
+        count -= size
+        pieces.popleft()
 
 
 def _host(peername: object) -> str:

@@ -260,13 +260,12 @@ def voter_ids(config: BrokerConfig) -> list[int]:
 
 
 def limits_of(config: BrokerConfig) -> Limits:
-    overrides = (entry.rpartition(":") for entry in config["max.connections.per.ip.overrides"])
     return Limits(
         request_size_max=config["socket.request.max.bytes"],
         idle_ms_max=config["connections.max.idle.ms"],
         connections_max=config["max.connections"],
         connections_max_per_ip=config["max.connections.per.ip"],
-        connections_per_ip_overrides={host.strip(): int(count) for host, _, count in overrides},
+        connections_per_ip_overrides=config.connections_per_ip_overrides,
         bytes_in_flight_max=config["ottla.bytes.in.flight.max"],
         backlog=config["socket.listen.backlog.size"],
     )

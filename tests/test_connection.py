@@ -1,5 +1,6 @@
 """A connection: order, waiting, slow readers, peers that go. No socket is needed for that."""
 
+import os
 from asyncio import AbstractEventLoop, Future, new_event_loop
 from collections.abc import Awaitable, Iterator
 from typing import Any
@@ -33,6 +34,9 @@ class FakeTransport:
 
     def resume_reading(self) -> None:
         self.is_reading = True
+
+    def set_write_buffer_limits(self, high: int, low: int) -> None:
+        pass
 
     def is_closing(self) -> bool:
         return self.closed
@@ -256,3 +260,88 @@ def test_what_a_slow_peer_owes_is_accounted_for(rig: Rig) -> None:
     assert rig.server.owed[-1] == 500
     rig.connection.resume_writing()
     assert rig.server.owed[-1] == 0
+
+
+# --- large answers, which go to the kernel in pieces ---------------------------------------
+
+
+class SocketTransport(FakeTransport):
+    """One with a descriptor, as real ones have: what the kernel did not take is kept."""
+
+    def __init__(self, descriptor: int, connection: Connection) -> None:
+        super().__init__()
+        self._descriptor = descriptor
+        self._connection = connection
+
+    def get_extra_info(self, name: str) -> Any:
+        return self if name == "socket" else super().get_extra_info(name)
+
+    def fileno(self) -> int:
+        return self._descriptor
+
+    def write(self, data: Buffer) -> None:
+        self.sent += data
+        if len(self.sent) > 32 << 10:
+            self._connection.pause_writing()
+
+    def get_write_buffer_size(self) -> int:
+        return len(self.sent)
+
+
+@pytest.fixture
+def pipe_rig() -> Iterator[tuple[Connection, SocketTransport, int]]:
+    loop = new_event_loop()
+    reading, writing = os.pipe()
+    os.set_blocking(reading, False)
+    os.set_blocking(writing, False)
+    connection = Connection(FakeServer(loop), "PLAINTEXT")  # type: ignore[arg-type]
+    transport = SocketTransport(writing, connection)
+    connection.connection_made(transport)  # type: ignore[arg-type]
+    yield connection, transport, reading
+    os.close(reading)
+    os.close(writing)
+    loop.close()
+
+
+def read_all(connection: Connection, transport: SocketTransport, reading: int) -> bytes:
+    """As a peer that reads, slowly, with a kernel in between."""
+    received = bytearray()
+    while True:
+        try:
+            received += os.read(reading, 50_000)
+        except BlockingIOError:
+            if not transport.sent:
+                return bytes(received)
+            received += transport.sent
+            transport.sent.clear()
+            connection.resume_writing()
+
+
+def test_a_large_answer_arrives_whole_and_in_order(
+    pipe_rig: tuple[Connection, SocketTransport, int],
+) -> None:
+    connection, transport, reading = pipe_rig
+    answer = [b"%07d" % number * 10_000 for number in range(20)]
+    connection._send([memoryview(piece) for piece in answer])
+    assert read_all(connection, transport, reading) == b"".join(answer)
+
+
+def test_a_connection_that_closes_sends_a_large_answer_first(
+    pipe_rig: tuple[Connection, SocketTransport, int],
+) -> None:
+    connection, transport, reading = pipe_rig
+    connection._send([b"x" * 500_000])
+    connection.close()
+    assert not transport.closed
+    assert len(read_all(connection, transport, reading)) == 500_000
+    assert transport.closed
+
+
+def test_what_comes_behind_a_large_answer_waits_for_it(
+    pipe_rig: tuple[Connection, SocketTransport, int],
+) -> None:
+    connection, transport, reading = pipe_rig
+    connection._send([b"x" * 300_000, b"y" * 300_000])
+    connection._send([b"z"])
+    received = read_all(connection, transport, reading)
+    assert received == b"x" * 300_000 + b"y" * 300_000 + b"z"
