@@ -41,8 +41,8 @@ logger = logging.getLogger(__name__)
 # Of larger batches only the header is judged, unless all are to be walked for
 # walking records in Python costs more than anything else.
 _WALKED_COUNT = 16
-# Where a controller would be reached, for a Kafka that goes on with this directory.
-_CONTROLLER_LISTENER = ("CONTROLLER", "localhost", 9093)
+# Kafka's usual one.
+_CONTROLLER_PORT = 9093
 # What is under way when a broker stops may take so long to be answered.
 _PATIENCE_S = 5.0
 
@@ -141,9 +141,7 @@ class _Start:
         broker = self._broker
         config, world = broker.config, broker.world
         broker.controllers = Controllers(broker)
-        listeners = [
-            RaftListener(*each) for each in config.listeners.controller or (_CONTROLLER_LISTENER,)
-        ]
+        listeners = controller_listeners(config)
         identity = format_directories(
             world.files,
             broker.directories,
@@ -252,6 +250,14 @@ def quorum_settings(config: BrokerConfig) -> QuorumSettings:
         ),
         max_snapshot_interval_ms=config["metadata.log.max.snapshot.interval.ms"],
     )
+
+
+def controller_listeners(config: BrokerConfig) -> list[RaftListener]:
+    """Where a controller would be reached, for a Kafka that goes on with this directory."""
+    if config.listeners.controller:
+        return [RaftListener(*each) for each in config.listeners.controller]
+    host = config.listeners.opened[0].host
+    return [RaftListener("CONTROLLER", host or "localhost", _CONTROLLER_PORT)]
 
 
 def voter_ids(config: BrokerConfig) -> list[int]:

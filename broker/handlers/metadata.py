@@ -195,7 +195,14 @@ def describe_topic_partitions(
             ErrorCode.INVALID_REQUEST,
             f"DescribeTopicPartitionsRequest cursor partition must be valid: {cursor}",
         )
-    names = sorted({topic.name for topic in request.topics} or image.topics.by_name)
+    asked = {topic.name for topic in request.topics}
+    if cursor is not None and asked and cursor.topic_name not in asked:
+        raise KafkaError(
+            ErrorCode.INVALID_REQUEST,
+            "DescribeTopicPartitionsRequest topic list should contain the cursor topic:"
+            f" {cursor.topic_name}",
+        )
+    names = sorted(asked or image.topics.by_name)
     first = 0
     if cursor is not None:
         names = names[bisect_left(names, cursor.topic_name) :]
@@ -231,6 +238,7 @@ def _undescribed(name: str) -> DescribeTopicPartitionsResponseTopic:
         topic_id=ZERO,
         is_internal=missing.is_internal,
         partitions=[],
+        topic_authorized_operations=TOPIC_OPERATIONS,
     )
 
 
