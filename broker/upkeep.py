@@ -113,6 +113,8 @@ class Upkeep:
         self._tasks.append(self._task(repeat()))
 
     async def _checkpoint(self) -> None:
+        # First what failed half-way, for want of space or descriptors, and may fare better now.
+        await self._slices(self._broker.logs.reopening(self._broker.world.now()))
         await self._broker.logs.checkpoint()
 
     async def _flush_due(self) -> None:

@@ -118,6 +118,15 @@ class LogView:
         self.topic = topic
         self.partition = partition
         self.topic_id = topic_id
+        self.is_settled = True
+        """Nothing has to be written before the next append can be."""
+        self._truncations = 0
+        self._take(parts)
+        self.last_flush_ms = now.monotonic_ms
+        self._high_watermark = LogOffset(self.log_start_offset)
+        self._update_first_unstable()
+
+    def _take(self, parts: LogParts) -> None:
         self.segments = parts.segments
         self.epochs = parts.epochs
         self.producers = parts.producers
@@ -126,19 +135,19 @@ class LogView:
         self.log_end_offset = parts.log_end_offset
         self.recovery_point = max(parts.recovery_point, parts.log_start_offset)
         """All below is safe on disk."""
-        self.last_flush_ms = now.monotonic_ms
-        self._high_watermark = LogOffset(self.log_start_offset)
         self._first_unstable: LogOffset | None = None
-        self._truncations = 0
         # The last batch, if it was appended to the active segment since that became active: most
         # readers are there, and need not search.
         self._newest: Located | None = None
-        self.is_settled = True
-        """Nothing has to be written before the next append can be."""
         self._epochs_behind = False
         self.failure: str | None = None
         """A change that was left half-way: only opening the log again can tell what is there."""
-        self._update_first_unstable()
+
+    def begin_again(self, parts: LogParts) -> None:
+        """Goes on with what recovery has found in the folder, after a change that failed."""
+        self._truncations += 1
+        self._take(parts)
+        self.update_high_watermark(self._high_watermark.offset)
 
     def __repr__(self) -> str:
         return (

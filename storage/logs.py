@@ -28,7 +28,7 @@ from ottla.storage.names import (
     folder_name,
     parse_folder_name,
 )
-from ottla.storage.recovery import create_log, open_log
+from ottla.storage.recovery import create_log, open_log, reopen_log
 from ottla.storage.steps import Slices
 
 TYPE_CHECKING = False
@@ -292,6 +292,23 @@ class Logs:
         return lost
 
     # time
+
+    def reopening(self, now: Now) -> Slices[list[Partition]]:
+        """Opens what a change has left that failed half-way, for want of space or descriptors; to
+        be called now and then. Names the partitions that go on. Kafka gives up the directory."""
+        again = []
+        for log in [*self.current.values(), *self.future.values()]:
+            log_dir = log.folder.log_dir
+            if log.failure is None or log_dir.failure is not None:
+                continue
+            try:
+                yield from reopen_log(log, now)
+            except StorageError as error:
+                log_dir.refused(error)
+                continue
+            logger.info("log.reopened log=%s", log)
+            again.append((log.topic, log.partition))
+        return again
 
     async def checkpoint(self) -> None:
         """Writes what a start after a crash goes by; to be called now and then."""

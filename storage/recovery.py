@@ -14,7 +14,7 @@ from ottla.storage.checkpoints import epochs_text, parse_epochs, parse_partition
 from ottla.storage.clock import Now
 from ottla.storage.config import LogConfig
 from ottla.storage.epochs import EpochEntry, LeaderEpochs
-from ottla.storage.errors import CorruptFile, DiskFull
+from ottla.storage.errors import CorruptFile, DiskFull, StorageError
 from ottla.storage.folder import Folder, LogDir
 from ottla.storage.leftovers import remove_leftovers
 from ottla.storage.log import Log
@@ -66,6 +66,19 @@ def open_log(
         topic_id=read_topic_id(folder),
         now=now,
     )
+
+
+def reopen_log(log: Log, now: Now) -> Slices[None]:
+    """Puts right what a change has left that failed half-way, in place: whoever holds the log goes
+    on with it. Where it cannot be done the log stays as it is, and it may be tried again."""
+    log.let_go()
+    opening = _Opening(log.folder, log.log_start_offset, log.recovery_point, False, now)
+    try:
+        parts = yield from opening.parts()
+    except StorageError:
+        opening.segments.close()
+        raise
+    log.begin_again(parts)
 
 
 def read_topic_id(folder: Folder) -> bytes | None:

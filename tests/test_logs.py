@@ -1,7 +1,8 @@
 """The logs of a node: opened from what is there, apart by directory, closed for a quick start."""
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from functools import partial
 from random import Random
 
 import pytest
@@ -9,13 +10,14 @@ import pytest
 from ottla.protocol.errors import ErrorCode, KafkaError
 from ottla.storage.clock import Now
 from ottla.storage.config import LogConfig
+from ottla.storage.log import Log
 from ottla.storage.log_dirs import open_log_directories
 from ottla.storage.logs import DuplicateFolder, Logs
 from ottla.storage.memory_disk import Crash
 from ottla.storage.memory_files import MemoryFiles
 from ottla.storage.memory_operations import Fault, Operation
-from ottla.storage.steps import exhaust
-from tests.log_rig import NOW, TOPIC_ID, append, batch, batches
+from ottla.storage.steps import exhaust, to_the_end
+from tests.log_rig import NOW, TOPIC_ID, append, batch, batches, refused
 
 CONFIG = LogConfig()
 
@@ -370,3 +372,77 @@ def test_flush_ms_flushes() -> None:
     assert log.recovery_point == 0
     asyncio.run(logs.flush_due(Now(NOW.monotonic_ms + 500, 0)))
     assert log.recovery_point == 2
+
+
+# --- changes that failed half-way ---------------------------------------------------------
+
+SHORT_SEGMENTS = LogConfig(segment_bytes=1_200, index_interval_bytes=100, segment_index_bytes=480)
+CHANGES: dict[str, Callable[[Log], object]] = {
+    "a truncation": lambda log: log.truncate_to(10, NOW),
+    "a new beginning": lambda log: log.truncate_fully_and_start_at(90, NOW),
+}
+
+
+@pytest.mark.parametrize("fault", [Fault.ENOSPC, Fault.EMFILE])
+@pytest.mark.parametrize("change", CHANGES.values(), ids=CHANGES)
+def test_a_log_goes_on_once_it_could_be_opened_again(
+    change: Callable[[Log], object], fault: Fault
+) -> None:
+    reopened = number = 0
+    while True:
+        files = MemoryFiles()
+        logs = started(files, config=SHORT_SEGMENTS)
+        log = logs.create("t", 0, SHORT_SEGMENTS, topic_id=TOPIC_ID, now=NOW)
+        append(log, *[3] * 12)
+        before = [data for _, data in batches(log)]
+        log.flush_now()
+        log.update_high_watermark(30)
+        armed = files.operation_count + number
+        files.fail(armed, fault)
+        number += 1
+        try:
+            change(log)
+        except KafkaError:
+            if log.folder.log_dir.failure is not None:
+                continue
+        else:
+            if files.operation_count <= armed:
+                break
+            continue
+        if log.failure is None:
+            continue
+        for call in (partial(append, log, 1), log.flush_now, partial(log.read, 12, 100)):
+            assert refused(call) is ErrorCode.KAFKA_STORAGE_ERROR
+        assert to_the_end(logs.reopening(NOW)) == [("t", 0)]
+        reopened += 1
+        found = [data for _, data in batches(log)]
+        assert found == before[: len(found)]
+        assert log.high_watermark <= log.log_end_offset
+        append(log, 2, 2)
+        assert to_the_end(logs.reopening(NOW)) == []
+        expected = batches(log)
+        assert batches(started(files.copy(), config=SHORT_SEGMENTS).current["t", 0]) == expected
+    assert reopened > 3
+
+
+def test_a_log_that_cannot_be_opened_yet_is_tried_again() -> None:
+    files = MemoryFiles()
+    logs = started(files, config=SHORT_SEGMENTS)
+    log = logs.create("t", 0, SHORT_SEGMENTS, topic_id=TOPIC_ID, now=NOW)
+    append(log, *[3] * 12)
+    files.fail(lambda operation: operation.kind == "rename", Fault.ENOMEM)
+    with pytest.raises(KafkaError):
+        log.truncate_to(10, NOW)
+    tries = 0
+    while log.failure is not None:
+        # Of every attempt one more file can be opened.
+        files.fail(partial(_is_opening_behind, iter(range(tries))), Fault.ENFILE)
+        to_the_end(logs.reopening(NOW))
+        tries += 1
+    assert tries > 3
+    assert log.folder.log_dir.failure is None
+    append(log, 1)
+
+
+def _is_opening_behind(chances: Iterator[int], operation: Operation) -> bool:
+    return operation.kind == "open" and next(chances, None) is None
