@@ -63,7 +63,7 @@ $(VENV)/.dev: pyproject.toml $(VENV)/.run
 	@touch $@
 
 $(VENV)/.compat: pyproject.toml $(VENV)/.dev
-	$(PIP_INSTALL) --group compat
+	$(PIP_INSTALL) --group compat --group spark
 	@touch $@
 
 # A Python without ensurepip leaves half an environment behind: it must not pass for a whole one.

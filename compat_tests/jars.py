@@ -83,7 +83,7 @@ def _lock(path: Path) -> Iterator[None]:
 
 
 def _copy_jars(version: str, to: Path) -> None:
-    _run(
+    run(
         "mvn",
         "--batch-mode",
         "--quiet",
@@ -103,10 +103,10 @@ def _compile(sources: list[Path], jars: str, to: Path) -> None:
         "--release",
         "17",
     ]
-    _run("javac", *options, "-cp", jars, "-d", str(to), *map(str, sources))
+    run("javac", *options, "-cp", jars, "-d", str(to), *map(str, sources))
 
 
-def _run(*command: str) -> None:
+def run(*command: str) -> None:
     done = subprocess.run(command, stdin=subprocess.DEVNULL, capture_output=True, text=True)
     if done.returncode != 0:
         said = f"{done.stdout}\n{done.stderr}".strip()
