@@ -292,7 +292,7 @@ class Connection(BufferedProtocol):
         if transport is None or transport.is_closing():
             return
         if self._unsent:
-            self._unsent.extend(map(memoryview, pieces))
+            self._unsent.extend(memoryview(each) for each in pieces if each)
         elif (
             self._fd < 0
             or transport.get_write_buffer_size()
@@ -300,7 +300,7 @@ class Connection(BufferedProtocol):
         ):
             transport.write(pieces[0] if len(pieces) == 1 else b"".join(pieces))
         else:
-            self._unsent.extend(map(memoryview, pieces))
+            self._unsent.extend(memoryview(each) for each in pieces if each)
             self._push(transport)
         if self._peer_is_slow:
             self._server.owes(self, self._owed_bytes(transport))

@@ -345,3 +345,11 @@ def test_what_comes_behind_a_large_answer_waits_for_it(
     connection._send([b"z"])
     received = read_all(connection, transport, reading)
     assert received == b"x" * 300_000 + b"y" * 300_000 + b"z"
+
+
+def test_a_large_answer_that_ends_with_an_empty_piece_comes_to_an_end(
+    pipe_rig: tuple[Connection, SocketTransport, int],
+) -> None:
+    connection, transport, reading = pipe_rig
+    connection._send([b"", b"x" * 20_000, b"", b""])
+    assert read_all(connection, transport, reading) == b"x" * 20_000
