@@ -218,6 +218,8 @@ class Partition:
         next."""
         log = self.log
         try:
+            # The log may have flushed by itself, where flush.messages asks for that.
+            self._advance()
             while log.recovery_point < log.log_end_offset:
                 await log.flush()
                 self._advance()

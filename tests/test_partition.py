@@ -203,6 +203,17 @@ def test_a_leader_flushes_what_it_finds_before_it_counts(durable: Broker) -> Non
     assert partition.log.high_watermark == 4
 
 
+def test_a_log_that_flushes_by_itself_counts_too(durable: Broker) -> None:
+    (partition,) = durable.create("t")
+    durable.loop.turn(10)
+    partition.log.config = LogConfig(flush_messages=1)
+    told = Told()
+    partition.when_counted(append(partition), -1, told)
+    assert partition.log.recovery_point == 3
+    durable.loop.turn(10)
+    assert told.errors == [ErrorCode.NONE]
+
+
 # those who watch
 
 
