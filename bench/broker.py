@@ -8,6 +8,7 @@ import os
 import tempfile
 from collections.abc import Callable
 from contextlib import ExitStack
+from functools import partial
 from statistics import median
 
 from bench import load
@@ -32,6 +33,10 @@ def run() -> list[Table]:
         sides = {"ottla": (ottla.bootstrap, ottla.pid), "kafka": (kafka.bootstrap, kafka.pid)}
         bench = _Bench(sides)
         return [bench.memory(), bench.latencies(), bench.requests(), bench.throughput()]
+
+
+def _consume_all(bootstrap: str, topic: str, *, partitions: int) -> float:
+    return load.consume(bootstrap, topic, count=300_000, partitions=partitions)
 
 
 class _Bench:
@@ -71,7 +76,7 @@ class _Bench:
                 table,
                 f"consume 1 KB, {partitions} partitions",
                 goal,
-                lambda b, t, n=partitions: load.consume(b, t, count=300_000, partitions=n),  # type: ignore[misc]
+                partial(_consume_all, partitions=partitions),
                 partitions=partitions,
                 filled=300_000,
             )
