@@ -21,14 +21,15 @@ TEXTS = (
 |true|TRUE|False|yes|x|X|0|1|-1|-2|-3|2|3|4|5|6|9|10|11|17|18|22|23|25|26|50|99|100|101|500|501|999
 1000|1001|1023|1024|1999|2000|2001|9999|10000|10001|29999|30000|30001|32767|32768|86400|86401
 524287|524288|1048575|1048576|8388607|8388608|3600000|3600001|-131072|-131073|2147483647|2147483648
--2147483648|9223372036854775807|9223372036854775808|1.5|0.5|0.51|1e3|1.0|+5| 7 |0x10|1_000|NaN|Infinity|.5
-5.|1f|1e-5|0.001|12345678.9|1e30|a,b|a,a|a, ,b|a,|,| a , b |compact|delete|compact,delete
+-2147483648|9223372036854775807|9223372036854775808|1.5|0.5|0.51|1e3|1.0|+5| 7 |0x10|1_000
+NaN|Infinity|.5|5.|1f|1e-5|0.001|12345678.9|1e30|a,b|a,a|a, ,b|a,|,| a , b |compact|delete|compact,delete
 delete,compact|delete,delete|Delete|gzip|GZIP|zstd|none|uncompressed|producer|CreateTime|createtime
 LogAppendTime|ES256|rs256|required|classic|consumer,classic|streams|broker|controller
 broker,controller|upgrade|BIDIRECTIONAL|disabled|PLAINTEXT|plaintext|latest|earliest
 by_duration:PT1H|by_duration:-PT1H|by_duration:x|by_duration:P1DT2H3M4.5S|by_duration:PT
-read_committed|1:2|0:1,0:1|0:1,0:2|0:1,2:3|*|1:|:2|0:1,*|*,*|uniform|range,uniform|simple|client_id=x
-client_id=[|a=b|localhost:9093|[::1]:9093|1@localhost:9093|1@[::1]:9093|1@localhost|a@localhost:1
+read_committed|1:2|0:1,0:1|0:1,0:2|0:1,2:3|*|1:|:2|0:1,*|*,*|uniform|range,uniform|simple
+client_id=x|client_id=[|a=b|localhost:9093|[::1]:9093|1@localhost:9093|1@[::1]:9093|1@localhost
+a@localhost:1
 """.replace("\n", "|")
     .strip("|")
     .split("|")
