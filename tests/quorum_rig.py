@@ -37,6 +37,7 @@ class Remembering:
     commits: list[tuple[int, int, int, list[str]]] = field(default_factory=list)
     loads: list[tuple[int, int, list[str]]] = field(default_factory=list)
     timestamps: list[int] = field(default_factory=list)
+    is_broken: bool = False
 
     def load(self, records: Sequence[Versioned], *, offset: int, epoch: int) -> None:
         self.loads.append((offset, epoch, self._remember(records)))
@@ -53,6 +54,8 @@ class Remembering:
         self.timestamps.append(append_timestamp_ms)
 
     def _remember(self, records: Sequence[Versioned]) -> list[str]:
+        if self.is_broken:
+            raise RuntimeError("this listener is broken")
         names = [record.message.name for record in records]
         self.names += names
         return names
