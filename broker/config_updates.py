@@ -99,6 +99,7 @@ def check_update(config: BrokerConfig, settings: Mapping[str, str], *, of_one: b
     except ListenersRefused as error:
         raise _malformed(str(error)) from error
     _check_threads(config, changed)
+    _check_local_retention(changed)
 
 
 def _check_names(settings: Mapping[str, str]) -> None:
@@ -162,6 +163,20 @@ def _check_threads(config: BrokerConfig, changed: BrokerConfig) -> None:
             f"Log cleaner threads cannot be increased to more than double the current value "
             f"{before}"
         )
+
+
+def _check_local_retention(changed: BrokerConfig) -> None:
+    """What stays on the broker, with tiered storage, is a part of all that stays; -2 means all."""
+    for unit in ("ms", "bytes"):
+        name, whole_name = f"log.local.retention.{unit}", f"log.retention.{unit}"
+        local, whole = changed[name], changed.topic_defaults[f"retention.{unit}"]
+        if local == -2 or whole == -1:
+            continue
+        said = f"Invalid value {local} for configuration {name}: Value must not be "
+        if local == -1:
+            raise _not_applied(f"{said}-1 as {whole_name} value is set as {whole}.")
+        if local > whole:
+            raise _not_applied(f"{said}more than {whole_name} property value: {whole}")
 
 
 def _not_applied(reason: str) -> KafkaError:

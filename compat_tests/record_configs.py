@@ -22,7 +22,8 @@ TEXTS = (
 1000|1001|1023|1024|1999|2000|2001|9999|10000|10001|29999|30000|30001|32767|32768|86400|86401
 524287|524288|1048575|1048576|8388607|8388608|3600000|3600001|-131072|-131073|2147483647|2147483648
 -2147483648|9223372036854775807|9223372036854775808|1.5|0.5|0.51|1e3|1.0|+5| 7 |0x10|1_000
-NaN|Infinity|.5|5.|1f|1e-5|0.001|12345678.9|1e30|a,b|a,a|a, ,b|a,|,| a , b |compact|delete|compact,delete
+NaN|Infinity|.5|5.
+1f|1e-5|0.001|12345678.9|1e30|a,b|a,a|a, ,b|a,|,| a , b |compact|delete|compact,delete
 delete,compact|delete,delete|Delete|gzip|GZIP|zstd|none|uncompressed|producer|CreateTime|createtime
 LogAppendTime|ES256|rs256|required|classic|consumer,classic|streams|broker|controller
 broker,controller|upgrade|BIDIRECTIONAL|disabled|PLAINTEXT|plaintext|latest|earliest

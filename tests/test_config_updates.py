@@ -110,6 +110,22 @@ REFUSED = [  # of one broker, settings, message
         "Invalid value x.Y for configuration principal.builder.class: Class x.Y could not be "
         "found.",
     ),
+    (
+        False,
+        {"log.local.retention.ms": "999999999999"},
+        not_applied(
+            "Invalid value 999999999999 for configuration log.local.retention.ms: Value must not "
+            "be more than log.retention.ms property value: 360000000"
+        ),
+    ),
+    (
+        False,
+        {"log.local.retention.ms": "-1"},
+        not_applied(
+            "Invalid value -1 for configuration log.local.retention.ms: Value must not be -1 as "
+            "log.retention.ms value is set as 360000000."
+        ),
+    ),
     (True, {"config.providers": "x"}, "config.providers is not supported yet"),
     (
         False,
