@@ -2,6 +2,7 @@
 
 import gzip
 import json
+from fnmatch import fnmatch
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +13,7 @@ from ottla.broker.config_key import InvalidValue, Key
 from ottla.broker.config_rules import group_synonym
 
 RECORDING = Path(__file__).parent / "data" / "kafka-4.3.1-configs.jsonl.gz"
+README = Path(__file__).parent.parent / "README.md"
 UPDATES = {None: "", "cluster-wide": "cluster", "per-broker": "broker"}
 KINDS = {
     "broker": config_keys.BROKER,
@@ -93,6 +95,18 @@ def told(key: Key, text: str) -> dict[str, str | None]:
 def test_every_sort_is_for_itself() -> None:
     sorts = [config_keys.HONOURED, config_keys.ACCEPTED, config_keys.REFUSED]
     assert sum(map(len, sorts)) == len(config_keys.BROKER)
+
+
+def test_the_readme_lists_what_is_accepted_without_effect() -> None:
+    text = README.read_text(encoding="utf-8")
+    paragraph = text.split("accepted and have no effect", 1)[1].split("Of topics:", 1)[0]
+    listed = [word for word in paragraph.split("`") if "." in word or "*" in word]
+
+    def is_listed(name: str) -> bool:
+        return any(fnmatch(name, pattern) for pattern in listed)
+
+    assert [name for name in config_keys.ACCEPTED if not is_listed(name)] == []
+    assert [name for name in config_keys.HONOURED if is_listed(name)] == []
 
 
 def test_our_own_names_begin_with_ours() -> None:
