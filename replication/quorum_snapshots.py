@@ -14,6 +14,7 @@ from itertools import islice
 from typing import Any
 
 from ottla.protocol.messages.raft_records import SnapshotFooterRecord, SnapshotHeaderRecord
+from ottla.protocol.wire import Buffer
 from ottla.replication.metadata_records import Versioned
 from ottla.replication.quorum_batches import Batch, control_batch, metadata_batch, read_batches
 from ottla.replication.raft_messages import Position
@@ -70,7 +71,7 @@ def snapshot_batches(
     yield control_batch([footer], base_offset=offset, epoch=epoch, timestamp_ms=wall_ms)
 
 
-def writing(files: Files, path: str, name: str, batches: Iterable[bytearray]) -> Work[int]:
+def writing(files: Files, path: str, name: str, batches: Iterable[Buffer]) -> Work[int]:
     """Returns the size in bytes. Where it fails nothing of it stays."""
     part = f"{path}/{name}{PART}"
     if files.exists(part):
