@@ -75,8 +75,6 @@ class ProducerIds:
             waiting = self._waiting.popleft()
             if not waiting.done():
                 waiting.set_result(self._taken())
-        if self._waiting:
-            self._ask()
 
     def _refuse(self) -> None:
         """As Kafka before it has its first block: clients come again."""

@@ -1,5 +1,6 @@
 """Fetch sessions: what is told again, who keeps a session, and what a fetch costs."""
 
+from asyncio import CancelledError
 from collections.abc import Iterator
 from random import Random
 from typing import Any
@@ -361,6 +362,17 @@ def test_the_idle_one_goes_first() -> None:
     assert slots.has(used)
 
 
+def test_idle_is_who_was_used_longest_ago_not_who_came_first() -> None:
+    slots = Slots(2)
+    used, idle = slots.add(1), slots.add(100)
+    slots.now_ms = EVICTION_MS
+    slots.use(used)
+    slots.now_ms += 1
+    assert slots.add(1)
+    assert not slots.has(idle)
+    assert slots.has(used)
+
+
 def test_of_those_that_are_not_new_the_smallest_goes_to_a_larger_one() -> None:
     slots = Slots(3)
     sessions = [slots.add(size) for size in (5, 3, 9)]
@@ -451,6 +463,28 @@ def test_a_fetch_reads_only_what_has_changed(
     assert client.indexes() == [77]
     assert client.indexes((77, 3)) == []
     assert reads == [77, 77]
+
+
+def test_a_fetch_that_is_given_up_half_way_forgets_nothing(
+    broker: Broker, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    partitions = broker.create("t", 3)
+    client = Client(broker)
+    client.ask((0, 0), (1, 0), (2, 0))
+    for partition in partitions:
+        append(partition, 3)
+    monkeypatch.setattr("ottla.broker.handlers.fetch._AT_ONCE_MAX", 1)
+
+    async def pause() -> None:
+        raise CancelledError
+
+    with monkeypatch.context() as given_up:
+        given_up.setattr(broker, "pause", pause)
+        with pytest.raises(CancelledError):
+            client.ask()
+    client.epoch = 2
+    found = client.indexes()
+    assert found == [0, 1, 2]
 
 
 # any order of events

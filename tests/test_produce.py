@@ -5,7 +5,9 @@ from typing import Any
 
 import pytest
 
+from ottla.broker.context import Context
 from ottla.broker.handlers.produce import produce
+from ottla.protocol.apis import APIS
 from ottla.protocol.compression import Codec
 from ottla.protocol.errors import ErrorCode
 from ottla.protocol.messages.produce import (
@@ -253,6 +255,20 @@ def test_a_request_for_many_partitions_lets_others_have_a_turn(broker: Broker) -
     assert broker.pauses >= 2
 
 
+def test_what_waits_for_its_turn_is_kept_from_the_next_receive(broker: Broker) -> None:
+    partitions = broker.create("t", 300)
+    received = bytearray(batch(1))
+    asked = request(("t", 0, b""))
+    asked.topic_data[0].partition_data = [
+        PartitionProduceData(index=i, records=memoryview(received)) for i in range(300)
+    ]
+    context = Context(APIS[0], 9, 1, "test", broker.connection)  # type: ignore[arg-type]
+    answer = produce(broker, context, asked)  # type: ignore[arg-type]
+    received[:] = bytes(len(received))
+    broker.run(broker.loop.create_task(answer))  # type: ignore[arg-type]
+    assert {partition.log.log_end_offset for partition in partitions} == {1}
+
+
 # acks
 
 
@@ -323,6 +339,7 @@ def test_what_comes_too_late_is_timed_out_with_its_offset(broker: Broker) -> Non
         (ErrorCode.NONE, 0),
         (ErrorCode.REQUEST_TIMED_OUT, 0),
     ]
+    assert not broker.partitions["t", 1]._waiting
 
 
 def test_who_waits_hears_of_a_new_leader(broker: Broker) -> None:
