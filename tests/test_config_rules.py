@@ -166,6 +166,13 @@ def test_a_group_is_held_against_what_the_broker_says() -> None:
         made.validate_group({"consumer.session.timeout.ms": "46000"})
 
 
+def test_a_group_inherits_what_the_broker_itself_would_refuse() -> None:
+    # The bounds count for what is inherited too, but not those of assignments.
+    with pytest.raises(KafkaError, match=r"must be less than or equal to group\.share\.max"):
+        rules("group.share.max.heartbeat.interval.ms=3000").validate_group({})
+    rules("group.share.max.assignment.interval.ms=500").validate_group({})
+
+
 def test_only_lists_can_be_appended_to() -> None:
     made = rules()
     assert made.is_list(TOPIC, "cleanup.policy")

@@ -165,6 +165,21 @@ def test_a_brokers_configuration_is_told_as_kafka_tells_it(
     assert (entry.read_only, entry.is_sensitive, entry.config_type) == (read_only, sensitive, kind)
 
 
+def test_synonyms_begin_with_the_name_itself() -> None:
+    rig = Rig("log.retention.hours=100")
+    rig.set(BROKER, "1", log_retention_ms="5")
+    assert told(rig.entry(BROKER, "1", "log.retention.hours")) == (
+        "100",
+        4,
+        [("log.retention.hours", "100", 4), ("log.retention.hours", "168", 5)],
+    )
+    assert told(rig.entry(BROKER, "1", "log.retention.ms"))[2] == [
+        ("log.retention.ms", "5", 2),
+        ("log.retention.hours", "100", 4),
+        ("log.retention.hours", "168", 5),
+    ]
+
+
 def test_all_of_a_brokers_configurations_are_told_but_internal_ones() -> None:
     names = {entry.name for entry in Rig().describe(BROKER, "1").configs}
     assert len(names) == 340

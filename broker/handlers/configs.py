@@ -331,9 +331,7 @@ def _names(broker: Broker, context: Context, kind: int) -> Iterable[str]:
         return broker.image.topics.by_name
     if kind in (BROKER, BROKER_LOGGER):
         return [str(node.node_id) for node in broker.nodes(context)]
-    return [
-        name for (of_kind, name), own in broker.image.configs.items() if of_kind == kind and own
-    ]
+    return [name for of_kind, name in broker.image.configs if of_kind == kind]
 
 
 def _malformed(message: str) -> KafkaError:
