@@ -483,7 +483,7 @@ def test_a_fetch_of_very_many_partitions_lets_others_have_a_turn(broker: Broker)
 
 
 def test_much_data_is_read_with_pauses(broker: Broker, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("ottla.broker.handlers.fetch._AT_ONCE_BYTES", 2 * SIZE - 1)
+    monkeypatch.setattr("ottla.broker.fetch_reads._AT_ONCE_BYTES", 2 * SIZE - 1)
     partitions = broker.create("t", 10)
     for partition in partitions[1:]:
         append(partition, 3)
@@ -496,7 +496,7 @@ def test_much_data_is_read_with_pauses(broker: Broker, monkeypatch: pytest.Monke
 def test_what_changes_before_a_long_fetch_goes_on_is_not_missed(
     broker: Broker, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("ottla.broker.handlers.fetch._AT_ONCE_MAX", 1)
+    monkeypatch.setattr("ottla.broker.fetch_reads._AT_ONCE_MAX", 1)
     partitions = broker.create("t", 2)
     asked = request(wanted(0), wanted(1))
     turn = broker.loop.turn

@@ -473,7 +473,7 @@ def test_a_fetch_that_is_given_up_half_way_forgets_nothing(
     client.ask((0, 0), (1, 0), (2, 0))
     for partition in partitions:
         append(partition, 3)
-    monkeypatch.setattr("ottla.broker.handlers.fetch._AT_ONCE_MAX", 1)
+    monkeypatch.setattr("ottla.broker.fetch_reads._AT_ONCE_MAX", 1)
 
     async def pause() -> None:
         raise CancelledError
