@@ -169,12 +169,13 @@ def _broker_entry(
 ) -> DescribeConfigsResourceResult:
     key = _broker_key(name)
     kind = "STRING" if key is None or isinstance(value, str) else key.type
+    is_sensitive = key is None or key.is_sensitive
     return DescribeConfigsResourceResult(
         name=name,
-        value=None if _is_sensitive(name) else value_text(kind, value),
+        value=None if is_sensitive else value_text(kind, value),
         read_only=not config_keys.is_dynamic(name),
         config_source=synonyms[0].source if synonyms else SOURCE_DEFAULT,
-        is_sensitive=_is_sensitive(name),
+        is_sensitive=is_sensitive,
         synonyms=synonyms if asked.synonyms else [],
         config_type=UNKNOWN_TYPE if key is None else TYPES[key.type],
         documentation=_documentation("broker", name) if asked.documentation else None,
@@ -201,23 +202,21 @@ def _synonyms(config: BrokerConfig, name: str) -> list[DescribeConfigsSynonym]:
     if name.startswith(config_keys.LISTENER_PREFIX):
         names = (name, config_keys.base_name(name))
     is_sensitive = _is_sensitive(name)
-    found = [
-        DescribeConfigsSynonym(
-            name=each, value=None if is_sensitive else settings[each], source=source
-        )
-        for source, settings in (
-            (SOURCE_BROKER, config.dynamic),
-            (SOURCE_CLUSTER, config.dynamic_default),
-            (SOURCE_STATIC, config.static),
-        )
-        for each in names
-        if each in settings
-    ]
+    found = []
+    for source, settings in (
+        (SOURCE_BROKER, config.dynamic),
+        (SOURCE_CLUSTER, config.dynamic_default),
+        (SOURCE_STATIC, config.static),
+    ):
+        for each in names:
+            if each in settings:
+                text = None if is_sensitive else settings[each]
+                found.append(DescribeConfigsSynonym(name=each, value=text, source=source))
     for each in names:
         key = config_keys.BROKER.get(each)
         if key is not None and key.default is not None:
-            text = None if is_sensitive else key.text(key.default)
-            found.append(DescribeConfigsSynonym(name=each, value=text, source=SOURCE_DEFAULT))
+            default = None if is_sensitive else key.text(key.default)
+            found.append(DescribeConfigsSynonym(name=each, value=default, source=SOURCE_DEFAULT))
     # Kafka leaves out what is set in another unit before the first that bears the name itself.
     for at, synonym in enumerate(found):
         if synonym.name == name:
@@ -226,6 +225,9 @@ def _synonyms(config: BrokerConfig, name: str) -> list[DescribeConfigsSynonym]:
 
 
 def _broker_key(name: str) -> Key | None:
+    key = config_keys.BROKER.get(name)
+    if key is not None:
+        return key
     base = config_keys.base_name(name)
     return config_keys.BROKER.get(base) or config_keys.ONLY_DYNAMIC.get(base)
 
