@@ -16,12 +16,8 @@ _MEBIBYTE = 1 << 20
 
 def check_together(config: BrokerConfig) -> None:
     """Raises InvalidValue or ListenersRefused where values, fine alone, do not go together."""
+    _check_alone(config)
     values = config.values
-    if set(values["process.roles"]) != {"broker", "controller"}:
-        raise InvalidValue(
-            "process.roles: only broker,controller is supported yet, not "
-            + ",".join(values["process.roles"])
-        )
     if values["node.id"] < 0:
         raise InvalidValue("node.id must be at least 0")
     if not config.log_dirs:
@@ -44,3 +40,22 @@ def check_together(config: BrokerConfig) -> None:
             "max.connections.per.ip can be set to zero only if max.connections.per.ip.overrides "
             "property is set."
         )
+
+
+def _check_alone(config: BrokerConfig) -> None:
+    """What names other nodes would start a cluster that is not there."""
+    roles, voters = config["process.roles"], config["controller.quorum.voters"]
+    if set(roles) != {"broker", "controller"}:
+        raise InvalidValue(
+            f"process.roles: only broker,controller is supported yet, not {','.join(roles)}"
+        )
+    ids = [int(voter.partition("@")[0]) for voter in voters]
+    if ids and config.node_id not in ids:
+        raise InvalidValue(
+            "If process.roles contains the 'controller' role, the node id "
+            f"{config.node_id} must be included in the set of voters "
+            f"controller.quorum.voters={','.join(voters)}"
+        )
+    for name in ("controller.quorum.voters", "controller.quorum.bootstrap.servers"):
+        if len(config[name]) > 1:
+            raise InvalidValue(f"{name}: only one node is supported yet, not {len(config[name])}")

@@ -162,6 +162,19 @@ REFUSED = [  # one of the settings, what is said
         "process.roles: only broker,controller is supported yet, not controller",
     ),
     (
+        "controller.quorum.voters=2@localhost:9093",
+        "the node id 1 must be included in the set of voters "
+        "controller.quorum.voters=2@localhost:9093",
+    ),
+    (
+        "controller.quorum.voters=1@a:9093,2@b:9093",
+        "controller.quorum.voters: only one node is supported yet, not 2",
+    ),
+    (
+        "controller.quorum.bootstrap.servers=a:9093,b:9093,c:9093",
+        "controller.quorum.bootstrap.servers: only one node is supported yet, not 3",
+    ),
+    (
         "log.retention.ms=0",
         "log.retention.ms must be unlimited (-1) or, greater than or equal to 1",
     ),
