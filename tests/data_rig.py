@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import selectors
 from asyncio import base_events
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
@@ -30,7 +29,7 @@ NODE_ID = 1
 FAR_LEADER = AdvertisedNode(2, "far", 9092, None, False)
 
 
-class _NoSockets(selectors.BaseSelector):
+class _NoSockets:
     """Nothing ever arrives; waiting for it takes no time."""
 
     def __init__(self, loop: VirtualLoop) -> None:
@@ -41,11 +40,6 @@ class _NoSockets(selectors.BaseSelector):
             raise AssertionError("nothing will ever happen")
         self._loop.seconds += timeout
         return []
-
-    def register(self, *_: Any) -> Any: ...
-    def unregister(self, *_: Any) -> Any: ...
-    def get_map(self) -> Any: ...
-    def close(self) -> None: ...
 
 
 class VirtualLoop(base_events.BaseEventLoop):
