@@ -235,9 +235,12 @@ class LogUpkeep(LogView):
         self._newest = None
         try:
             yield from slices
-        except StorageError as error:
+        except (StorageError, KafkaError) as error:
             self.failure = f"{self.folder.path} has to be opened again: {error}"
             logger.error("log.failed reason=%s", self.failure)
+            if isinstance(error, KafkaError):
+                # A promise that could not be made may be on disk all the same.
+                raise
             raise self.folder.log_dir.refused(error) from error
 
     def _truncate(self, offset: int, now: Now) -> Slices[None]:

@@ -303,6 +303,8 @@ class Logs:
                 continue
             try:
                 yield from reopen_log(log, now)
+            except KafkaError:
+                continue
             except StorageError as error:
                 log_dir.refused(error)
                 continue

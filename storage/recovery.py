@@ -15,7 +15,7 @@ from ottla.storage.clock import Now
 from ottla.storage.config import LogConfig
 from ottla.storage.epochs import EpochEntry, LeaderEpochs
 from ottla.storage.errors import CorruptFile, DiskFull, StorageError
-from ottla.storage.folder import Folder, LogDir
+from ottla.storage.folder import Folder, LogDir, Promise
 from ottla.storage.leftovers import remove_leftovers
 from ottla.storage.log import Log
 from ottla.storage.log_view import LogParts
@@ -72,6 +72,10 @@ def reopen_log(log: Log, now: Now) -> Slices[None]:
     """Puts right what a change has left that failed half-way, in place: whoever holds the log goes
     on with it. Where it cannot be done the log stays as it is, and it may be tried again."""
     log.let_go()
+    partition = log.topic, log.partition
+    # The checkpoints may speak of a change that was not even begun.
+    promise = Promise(recovery_point=log.recovery_point, log_start_offset=log.log_start_offset)
+    log.folder.log_dir.promise(partition, promise)
     opening = _Opening(log.folder, log.log_start_offset, log.recovery_point, False, now)
     try:
         parts = yield from opening.parts()

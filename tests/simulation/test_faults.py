@@ -1,76 +1,29 @@
-"""Every storage operation fails once, in every way: nothing that was flushed is lost, and a failed
-disk takes the log directory offline."""
+"""Storage operations fail, in every way: some of what `python -m tests.simulation.faults` tries."""
 
-from random import Random
+from collections.abc import Iterator
+from itertools import cycle
 
 import pytest
 
-from ottla.protocol.errors import ErrorCode, KafkaError
-from ottla.storage.errors import StorageError
-from ottla.storage.memory_disk import Crash
-from ottla.storage.memory_files import MemoryFiles
 from ottla.storage.memory_operations import Fault
-from tests.simulation.workload import Refused, Workload
-from tests.simulation.world import log_in, opened, stored_in
+from tests.simulation.faults import KINDS, SEEDS, be_slow, meet, operations_of
 
-SEEDS = (2, 5, 9)
-OPERATIONS = 60
-# Of the operations of a seed, each fault meets one in so many.
-EVERY = 11
-KINDS = (Fault.EIO, Fault.EROFS, Fault.ENOSPC, Fault.SHORT_WRITE, Fault.EMFILE, Fault.ENOMEM)
-# They take away what was flushed, and a fault may find them half-way.
-TAKING = {"truncate", "start_over", "compact", "retain", "delete_records"}
-
-
-def operations_of(seed: int) -> range:
-    workload = Workload(seed)
-    workload.run(OPERATIONS)
-    return range(workload.first_operation, workload.files.operation_count)
-
-
-def meet(seed: int, number: int, fault: Fault) -> str:
-    """What became of a workload with this fault. Raises where something was lost."""
-    files = MemoryFiles()
-    workload = Workload(seed, files)
-    files.fail(number, fault)
-    outcome = "unseen"
-    try:
-        workload.run(OPERATIONS)
-    except (KafkaError, StorageError, Refused) as error:
-        if isinstance(error, KafkaError) and error.code is not ErrorCode.KAFKA_STORAGE_ERROR:
-            raise
-        outcome = "refused"
-    log = log_in(workload.logs)
-    if log is not None and log.folder.log_dir.failure is not None:
-        outcome = "offline"
-        for call in (log.check, log.flush_now, lambda: log.roll(workload.now)):
-            with pytest.raises(KafkaError):
-                call()
-        with pytest.raises(KafkaError):
-            workload.append()
-    if workload.history.marks:
-        check_nothing_lost(workload, files.crash(Random(f"{seed} {number}"), Crash.SYNCED))
-    return outcome
-
-
-def check_nothing_lost(workload: Workload, files: MemoryFiles) -> None:
-    logs = opened(files, workload.config, workload.now)
-    assert not logs.refused
-    mark = workload.history.marks[-1]
-    log = log_in(logs)
-    assert log is not None or not mark.is_there
-    if log is None or workload.doing in TAKING:
-        return
-    found = {batch.data for batch in stored_in(log)}
-    flushed = [batch for batch in mark.stored if mark.start <= batch.last < mark.safe]
-    assert [batch.base for batch in flushed if batch.data not in found] == []
+# Of the operations of a life, each fault meets one in so many.
+EVERY = 31
 
 
 @pytest.mark.parametrize("seed", SEEDS)
-@pytest.mark.parametrize("fault", KINDS)
-def test_no_failed_operation_loses_what_was_flushed(seed: int, fault: Fault) -> None:
-    outcomes = {meet(seed, number, fault) for number in list(operations_of(seed))[::EVERY]}
-    if fault in (Fault.EIO, Fault.EROFS):
-        assert "offline" in outcomes
-    elif fault is not Fault.SHORT_WRITE:
-        assert "refused" in outcomes
+def test_no_failed_operation_breaks_a_promise(seed: int) -> None:
+    outcomes: dict[Fault, set[str]] = {fault: set() for fault in KINDS}
+    kinds: Iterator[Fault] = cycle(KINDS)
+    for number in list(operations_of(seed))[:: EVERY // len(KINDS)]:
+        fault = next(kinds)
+        outcomes[fault].add(meet(seed, number, fault))
+    assert "offline" in outcomes[Fault.EIO] | outcomes[Fault.EROFS]
+    assert "refused" in outcomes[Fault.ENOSPC] | outcomes[Fault.EMFILE]
+
+
+def test_a_slow_flush_counts_for_what_was_there_when_it_began() -> None:
+    for seed in SEEDS:
+        for count in range(5, 60, 11):
+            be_slow(seed, count)
