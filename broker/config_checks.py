@@ -18,10 +18,6 @@ def check_together(config: BrokerConfig) -> None:
     """Raises InvalidValue or ListenersRefused where values, fine alone, do not go together."""
     _check_alone(config)
     values = config.values
-    if values["node.id"] < 0:
-        raise InvalidValue("node.id must be at least 0")
-    if not config.log_dirs:
-        raise InvalidValue("At least one log directory must be defined via log.dirs or log.dir.")
     retention_ms = config.topic_defaults["retention.ms"]
     if retention_ms < 1 and retention_ms != -1:
         raise InvalidValue("log.retention.ms must be unlimited (-1) or, greater than or equal to 1")
