@@ -311,6 +311,8 @@ class Quorum:
 
     async def _flush(self) -> None:
         """One at a time: what is appended meanwhile shares the next one."""
+        from asyncio import sleep
+
         log = self._metadata.log
         while self._commits.has_uncommitted:
             try:
@@ -320,14 +322,13 @@ class Quorum:
                     self._commits.fail(error)
                     return
                 # Short of descriptors, or the like: what was appended has to get there.
-                from asyncio import sleep
-
                 await sleep(_RETRY_S)
                 continue
             outcome = self._raft.flushed(log.recovery_point)
             if outcome.high_watermark is not None:
                 log.update_high_watermark(outcome.high_watermark)
-                self._commits.advance(outcome.high_watermark)
+                for _ in self._commits.advancing(outcome.high_watermark):
+                    await sleep(0)
         # Not when the task is done: who appends before that hears of it would wait for ever.
         self._flushing = None
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Iterator, Sequence
+from itertools import islice
 from typing import NamedTuple, Protocol
 
 from ottla.replication.metadata_records import Versioned
@@ -71,11 +72,20 @@ class Commits:
     def append(self, appended: Appended) -> None:
         self._appended.append(appended)
 
-    def advance(self, high_watermark: int) -> None:
-        """All below is committed."""
+    def advancing(self, high_watermark: int) -> Slices[None]:
+        """All below is committed. What came in small batches is handed on together, as each call
+        has its price; a batch is never cut, as it may have to be seen whole."""
         while self._appended and self._appended[0].last_offset < high_watermark:
-            self._hand_on(self._appended.popleft())
-        self._wake(self.applied.offset, None)
+            joined = [self._appended.popleft()]
+            count = len(joined[0].records)
+            while self._appended and self._appended[0].last_offset < high_watermark:
+                count += len(self._appended[0].records)
+                if count > _SLICE_RECORDS or self._appended[0].epoch != joined[0].epoch:
+                    break
+                joined.append(self._appended.popleft())
+            self._hand_on(joined[0] if len(joined) == 1 else _joined(joined))
+            self._wake(self.applied.offset, None)
+            yield
 
     def _hand_on(self, appended: Appended) -> None:
         base_offset, last_offset, epoch, timestamp_ms, size_bytes, records = appended
@@ -118,34 +128,50 @@ class Commits:
         self.applied, self.applied_ms = end, timestamp_ms
 
     def loading_log(self, batches: Iterator[Batch | None]) -> Slices[None]:
-        """All of it is committed. Small batches are handed on together: each call has its price."""
-        gathered: list[Batch] = []
-        records: list[Versioned] = []
+        """All of it is committed. Small batches are handed on together, large ones in parts: nobody
+        looks before the end."""
+        gathered: list[Appended] = []
+        count = 0
         for batch in batches:
-            is_full = len(records) >= _SLICE_RECORDS or len(gathered) >= _SLICE_BATCHES
-            if gathered and (batch is None or is_full or _epoch(batch) != _epoch(gathered[0])):
-                self._hand_on(_joined(gathered, records))
-                gathered, records = [], []
+            for part in [] if batch is None else _parts(batch):
+                if gathered and part.epoch != gathered[0].epoch:
+                    self._hand_on(_joined(gathered))
+                    gathered, count = [], 0
+                gathered.append(part)
+                count += len(part.records)
+                if count >= _SLICE_RECORDS or len(gathered) >= _SLICE_BATCHES:
+                    self._hand_on(_joined(gathered))
+                    gathered, count = [], 0
+                    yield
+            if batch is None:
                 yield
-            if batch is not None:
-                gathered.append(batch)
-                if not batch.header.is_control:
-                    records += batch.metadata()
         if gathered:
-            self._hand_on(_joined(gathered, records))
+            self._hand_on(_joined(gathered))
 
 
-def _epoch(batch: Batch) -> int:
-    return batch.header.partition_leader_epoch
+def _parts(batch: Batch) -> Iterator[Appended]:
+    """A batch, a few records at a time."""
+    header = batch.header
+    offset, size = header.base_offset, header.size
+    epoch, timestamp_ms = header.partition_leader_epoch, header.max_timestamp
+    if not header.is_control:
+        records = batch.metadata()
+        while len(part := list(islice(records, _SLICE_RECORDS))) == _SLICE_RECORDS:
+            yield Appended(offset, offset + len(part) - 1, epoch, timestamp_ms, size, part)
+            offset, size = offset + len(part), 0
+        if part:
+            yield Appended(offset, header.last_offset, epoch, timestamp_ms, size, part)
+        return
+    yield Appended(offset, header.last_offset, epoch, timestamp_ms, size, [])
 
 
-def _joined(batches: list[Batch], records: list[Versioned]) -> Appended:
-    last = batches[-1].header
+def _joined(appended: list[Appended]) -> Appended:
+    last = appended[-1]
     return Appended(
-        batches[0].header.base_offset,
+        appended[0].base_offset,
         last.last_offset,
-        last.partition_leader_epoch,
-        last.max_timestamp,
-        sum(batch.header.size for batch in batches),
-        records,
+        last.epoch,
+        last.timestamp_ms,
+        sum(each.size_bytes for each in appended),
+        [record for each in appended for record in each.records],
     )

@@ -19,17 +19,22 @@ def appended(base_offset: int, *names: str, epoch: int = 1) -> Appended:
     return Appended(base_offset, last_offset, epoch, 7, 100, [topic(name) for name in names])
 
 
+def advance(commits: Commits, high_watermark: int) -> int:
+    """In how many slices."""
+    return sum(1 for _ in commits.advancing(high_watermark))
+
+
 def test_the_listener_hears_of_whole_batches_below_the_high_watermark() -> None:
     listener = Remembering()
     commits = Commits(listener)
     commits.append(appended(0, "a", "b"))
     commits.append(appended(2, "c"))
-    commits.advance(1)
+    advance(commits, 1)
     assert listener.names == []
-    commits.advance(2)
+    advance(commits, 2)
     assert listener.names == ["a", "b"]
     assert (commits.applied, commits.applied_ms) == (Position(1, 2), 7)
-    commits.advance(3)
+    advance(commits, 3)
     assert listener.names == ["a", "b", "c"]
     assert commits.applied_bytes == 200
     assert not commits.has_uncommitted
@@ -46,13 +51,40 @@ def test_whoever_waits_goes_on_after_the_listener_has_heard() -> None:
         for offset, waiter in ((1, second), (0, first), (0, gone)):
             commits.wait(offset, waiter)
         gone.cancel()
-        commits.advance(1)
+        advance(commits, 1)
         assert first.done() and not second.done()
         commits.fail(KafkaError(ErrorCode.NOT_CONTROLLER))
         with pytest.raises(KafkaError):
             await second
 
     asyncio.run(run())
+
+
+def test_small_batches_are_told_together_and_none_is_cut() -> None:
+    listener = Remembering()
+    commits = Commits(listener)
+    sizes = [100, 100, 100, 600, 1, 1]
+    for number, size in enumerate(sizes):
+        commits.append(appended(sum(sizes[:number]), *["t"] * size))
+    assert advance(commits, sum(sizes)) == 4
+    assert [len(names) for *_, names in listener.commits] == [200, 100, 600, 2]
+    assert listener.commits[-1][:2] == (900, 901)
+
+
+def test_batches_of_two_epochs_are_told_one_by_one() -> None:
+    listener = Remembering()
+    commits = Commits(listener)
+    commits.append(appended(0, "a"))
+    commits.append(appended(1, "b", epoch=2))
+    advance(commits, 2)
+    assert listener.commits == [(0, 0, 1, ["a"]), (1, 1, 2, ["b"])]
+
+
+def test_a_large_batch_is_loaded_in_parts() -> None:
+    listener = Remembering()
+    slices = sum(1 for _ in Commits(listener).loading_log(read(data(7, *["t"] * 600))))
+    assert slices == 2
+    assert [commit[:2] for commit in listener.commits] == [(7, 256), (257, 506), (507, 606)]
 
 
 def read(*batches: bytes | None) -> Iterator[Batch | None]:
@@ -79,8 +111,7 @@ def test_small_batches_of_an_epoch_are_handed_on_together() -> None:
     to_the_end(commits.loading_log(log))
     assert listener.commits == [
         (0, 2, 1, ["a", "b", "c"]),
-        (3, 3, 2, ["d"]),
-        (4, 4, 2, ["e"]),
+        (3, 4, 2, ["d", "e"]),
     ]
     assert commits.applied == Position(2, 5)
 
