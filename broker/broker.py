@@ -9,6 +9,7 @@ from __future__ import annotations
 from asyncio import sleep
 from typing import NamedTuple
 
+from ottla.broker.server import limits_of
 from ottla.replication.metadata import Delta, Image
 
 TYPE_CHECKING = False
@@ -141,6 +142,7 @@ class Broker:
         self.replica_directories.applied(delta)
         if delta.changed_configs:
             self.config = self.config.with_dynamic(image.configs)
+            self.server.limits = limits_of(self.config)
 
     async def pause(self) -> None:
         """Lets everybody else have a turn."""

@@ -213,14 +213,20 @@ class Connection(BufferedProtocol):
         """Serves what can be, and keeps the rest."""
         done = 0
         answers: list[Buffer] = []
+        answers_bytes = 0
         if not self._queue and not self._peer_is_slow:
             for frame in frames[:_REQUESTS_PER_TURN]:
-                if self._answer is not None or self.is_closed:
+                if self._answer is not None or self._peer_is_slow or self.is_closed:
                     break
                 done += 1
                 answer = self._server.serve(self, frame)
                 if isinstance(answer, list):
                     answers += answer
+                    answers_bytes += sum(map(len, answer))
+                    if answers_bytes > _HANDED_ON_BYTES:
+                        # Whether the peer reads them is known only once they are sent.
+                        self._send(answers)
+                        answers, answers_bytes = [], 0
                 elif answer is not None:
                     self._wait_for(answer)
         if answers:

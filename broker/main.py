@@ -18,7 +18,7 @@ from ottla.broker.membership import Membership
 from ottla.broker.node import Node
 from ottla.broker.producer_ids import ProducerIds
 from ottla.broker.replica_directories import ReplicaDirectories
-from ottla.broker.server import Limits, Server
+from ottla.broker.server import Server, limits_of
 from ottla.broker.topic_creation import TopicCreation
 from ottla.broker.upkeep import Upkeep
 from ottla.protocol.records import INT32_MAX
@@ -263,15 +263,3 @@ def controller_listeners(config: BrokerConfig) -> list[RaftListener]:
 def voter_ids(config: BrokerConfig) -> list[int]:
     """Of a configuration that names its voters: `1@host:9093,2@...`."""
     return [int(text.partition("@")[0]) for text in config["controller.quorum.voters"]]
-
-
-def limits_of(config: BrokerConfig) -> Limits:
-    return Limits(
-        request_size_max=config["socket.request.max.bytes"],
-        idle_ms_max=config["connections.max.idle.ms"],
-        connections_max=config["max.connections"],
-        connections_max_per_ip=config["max.connections.per.ip"],
-        connections_per_ip_overrides=config.connections_per_ip_overrides,
-        bytes_in_flight_max=config["ottla.bytes.in.flight.max"],
-        backlog=config["socket.listen.backlog.size"],
-    )

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from asyncio import AbstractEventLoop, AbstractServer, Future
     from collections.abc import Awaitable, Callable
 
+    from ottla.broker.config import BrokerConfig
     from ottla.broker.world import World
     from ottla.protocol.wire import Buffer
 
@@ -40,12 +41,24 @@ class Limits(NamedTuple):
     backlog: int = 512
 
 
+def limits_of(config: BrokerConfig) -> Limits:
+    return Limits(
+        request_size_max=config["socket.request.max.bytes"],
+        idle_ms_max=config["connections.max.idle.ms"],
+        connections_max=config["max.connections"],
+        connections_max_per_ip=config["max.connections.per.ip"],
+        connections_per_ip_overrides=config.connections_per_ip_overrides,
+        bytes_in_flight_max=config["ottla.bytes.in.flight.max"],
+        backlog=config["socket.listen.backlog.size"],
+    )
+
+
 class Server:
     """All connections of a broker."""
 
     def __init__(self, world: World, limits: Limits, serve: Serve) -> None:
         self._world = world
-        self._limits = limits
+        self.limits = limits
         self.loop: AbstractEventLoop = world.loop
         self.serve = serve
         self.request_size_max = limits.request_size_max
@@ -90,7 +103,7 @@ class Server:
             lambda: Connection(self, listener),
             host,
             port,
-            backlog=self._limits.backlog,
+            backlog=self.limits.backlog,
             start_serving=False,
         )
         self._servers.append(server)
@@ -124,7 +137,7 @@ class Server:
         self._connections[connection] = None
         host = connection.peer_host
         count = self._per_ip[host] = self._per_ip.get(host, 0) + 1
-        limits = self._limits
+        limits = self.limits
         overrides = limits.connections_per_ip_overrides or {}
         if self._is_draining:
             connection.close("the broker stops")
@@ -162,7 +175,7 @@ class Server:
     @property
     def answer_bytes_left(self) -> int:
         """How large an answer may be now, so that all in flight stays within its limit."""
-        return max(0, self._limits.bytes_in_flight_max - self._bytes_in_flight)
+        return max(0, self.limits.bytes_in_flight_max - self._bytes_in_flight)
 
     def holds(self, connection: Connection, count: int) -> None:
         """The memory of an unfinished frame."""
@@ -170,7 +183,7 @@ class Server:
         if count:
             # The entry keeps its place: who began first goes first.
             self._held[connection] = count
-            if self._bytes_in_flight > self._limits.bytes_in_flight_max:
+            if self._bytes_in_flight > self.limits.bytes_in_flight_max:
                 slowest = next(iter(self._held))
                 slowest.abort("memory is short, and its request is the slowest to come")
         else:
@@ -209,6 +222,6 @@ class Server:
             # Nobody is blamed for a time in which we did not look.
             connection.last_active_ms += stalled_ms
             idle_ms = self.now_ms - connection.last_active_ms
-            if idle_ms > self._limits.idle_ms_max and not connection.is_waiting:
+            if idle_ms > self.limits.idle_ms_max and not connection.is_waiting:
                 connection.close("idle")
         self._sweep = self.loop.call_later(_SWEEP_S, self._sweep_idle)

@@ -353,3 +353,22 @@ def test_a_large_answer_that_ends_with_an_empty_piece_comes_to_an_end(
     connection, transport, reading = pipe_rig
     connection._send([b"", b"x" * 20_000, b"", b""])
     assert read_all(connection, transport, reading) == b"x" * 20_000
+
+
+def test_requests_are_left_alone_while_their_answers_are_not_read(rig: Rig) -> None:
+    answers = {b"%d" % number: [b"x" * 50_000] for number in range(20)}
+    rig.server.serve = lambda connection, frame: (  # type: ignore[method-assign]
+        rig.server.served.append(bytes(frame)) or list(answers[bytes(frame)])  # type: ignore[func-returns-value]
+    )
+    send = rig.transport.write
+
+    def write(data: Buffer) -> None:
+        send(data)
+        rig.connection.pause_writing()
+
+    rig.transport.write = write  # type: ignore[method-assign]
+    rig.receive(b"".join(frame(b"%d" % number) for number in range(20)))
+    assert len(rig.server.served) == 2
+    rig.connection.resume_writing()
+    rig.turn()
+    assert len(rig.server.served) == 3
