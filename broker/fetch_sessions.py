@@ -184,12 +184,14 @@ class FetchSession:
                     watched.partition.watchers[watched] = None
 
     def let_go(self) -> None:
-        """Nobody asks for it any more."""
+        """Nobody asks for it any more; nothing of it is left for the garbage collector."""
         if self.is_watching:
             self.is_watching = False
             for watched in self.partitions.values():
                 if watched.partition is not None:
                     watched.partition.watchers.pop(watched, None)
+        self.partitions.clear()
+        self.marked.clear()
 
 
 def _rank(watched: Watched) -> int:

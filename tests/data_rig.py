@@ -113,6 +113,7 @@ class Broker:
         self.pauses = 0
         self.server = self
         self.answer_bytes_left = 1 << 30
+        self.receive_buffer = memoryview(bytearray(1 << 16))
         self.connection = FakeConnection()
 
     def now(self) -> Now:

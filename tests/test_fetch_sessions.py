@@ -1,5 +1,6 @@
 """Fetch sessions: what is told again, who keeps a session, and what a fetch costs."""
 
+import gc
 from asyncio import CancelledError
 from collections.abc import Iterator
 from random import Random
@@ -8,8 +9,10 @@ from typing import Any
 import pytest
 
 from ottla.broker import fetch_sessions
+from ottla.broker.context import Context
 from ottla.broker.fetch_sessions import EVICTION_MS, FetchSessions
 from ottla.broker.handlers.fetch import fetch
+from ottla.protocol.apis import APIS
 from ottla.protocol.errors import ErrorCode
 from ottla.protocol.messages.fetch import (
     FetchPartition,
@@ -485,6 +488,33 @@ def test_a_fetch_that_is_given_up_half_way_forgets_nothing(
     client.epoch = 2
     found = client.indexes()
     assert found == [0, 1, 2]
+
+
+def test_a_fetch_leaves_nothing_for_the_garbage_collector(broker: Broker) -> None:
+    (partition,) = broker.create("t")
+    context = Context(APIS[1], 12, 1, "test", broker.connection)  # type: ignore[arg-type]
+
+    def fetched(*, wait_ms: int) -> None:
+        wanted = FetchPartition(
+            partition=0,
+            fetch_offset=partition.log.log_end_offset,
+            partition_max_bytes=ENOUGH,
+        )
+        topics = [FetchTopic(topic="t", partitions=[wanted])]
+        request = FetchRequest(max_wait_ms=wait_ms, min_bytes=1, topics=topics)
+        answer = fetch(broker, context, request)  # type: ignore[arg-type]
+        if not isinstance(answer, FetchResponse):
+            append(partition, 1)
+            broker.run(broker.loop.create_task(answer))  # type: ignore[arg-type]
+
+    for wait_ms in (0, 50):
+        fetched(wait_ms=wait_ms)
+        gc.collect()
+        gc.disable()
+        for _ in range(20):
+            fetched(wait_ms=wait_ms)
+        assert gc.collect() == 0
+        gc.enable()
 
 
 # any order of events

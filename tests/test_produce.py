@@ -255,12 +255,25 @@ def test_a_request_for_many_partitions_lets_others_have_a_turn(broker: Broker) -
     assert broker.pauses >= 2
 
 
+def test_large_requests_are_appended_with_pauses(
+    broker: Broker, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    data = batch(2)
+    monkeypatch.setattr("ottla.broker.handlers.produce._AT_ONCE_BYTES", 2 * len(data))
+    partitions = broker.create("t", 5)
+    answer = broker.ask(produce, request(*[("t", i, data) for i in range(5)]), NEWEST)
+    assert [part.error_code for part in answer.responses[0].partition_responses] == [0] * 5
+    assert [partition.log.log_end_offset for partition in partitions] == [2] * 5
+    assert broker.pauses == 1
+
+
 def test_what_waits_for_its_turn_is_kept_from_the_next_receive(broker: Broker) -> None:
     partitions = broker.create("t", 300)
-    received = bytearray(batch(1))
+    received = broker.receive_buffer[: len(batch(1))]
+    received[:] = batch(1)
     asked = request(("t", 0, b""))
     asked.topic_data[0].partition_data = [
-        PartitionProduceData(index=i, records=memoryview(received)) for i in range(300)
+        PartitionProduceData(index=i, records=received) for i in range(300)
     ]
     context = Context(APIS[0], 9, 1, "test", broker.connection)  # type: ignore[arg-type]
     answer = produce(broker, context, asked)  # type: ignore[arg-type]

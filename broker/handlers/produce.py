@@ -40,8 +40,9 @@ _TOPIC_ID_VERSION = 13
 _ZSTD_VERSION = 7
 _LEADER_VERSION = 10
 _FLAGS_POSITION = ATTRIBUTES_POSITION + 1
-# So many partitions are served without a pause.
+# So many partitions, and so much for them, are served without a pause.
 _AT_ONCE_MAX = 256
+_AT_ONCE_BYTES = 4 << 20
 # Of these refusals Kafka does not say where the log begins.
 _WITHOUT_LOG_START = frozenset(
     {
@@ -74,10 +75,13 @@ def produce(
         )
         return producing.answer([topic_response])
     wanted = _last_of_each(topics)
-    if len(wanted) <= _AT_ONCE_MAX:
+    size = sum(len(data.records or b"") for _, data in wanted)
+    if len(wanted) <= _AT_ONCE_MAX and size <= _AT_ONCE_BYTES:
         return producing.answer(_grouped(wanted, [producing.append(*each) for each in wanted]))
+    shared = broker.server.receive_buffer.obj
     for _, data in wanted:
-        if data.records is not None:
+        if isinstance(data.records, memoryview) and data.records.obj is shared:
+            # Only a request that was too large for that buffer has memory of its own.
             data.records = bytearray(data.records)
     return producing.in_slices(wanted)
 
@@ -287,10 +291,14 @@ class _Producing:
         self, wanted: list[tuple[TopicProduceData, PartitionProduceData]]
     ) -> ProduceResponse | None:
         responses = []
-        for number, each in enumerate(wanted):
-            if number % _AT_ONCE_MAX == 0:
+        count = size = 0
+        for topic, data in wanted:
+            count += 1
+            size += len(data.records or b"")
+            if count > _AT_ONCE_MAX or size > _AT_ONCE_BYTES:
+                count = size = 0
                 await self.broker.pause()
-            responses.append(self.append(*each))
+            responses.append(self.append(topic, data))
         answer = self.answer(_grouped(wanted, responses))
         return answer if answer is None or isinstance(answer, ProduceResponse) else await answer
 
