@@ -111,8 +111,8 @@ class Partition:
     def become_leader(self, registration: PartitionRegistration, *, now: Now) -> None:
         """From now on this replica appends. The log has the new epoch in its checkpoint before the
         first batch of it, so that nothing has to be written for partitions that nobody uses."""
-        if self.rules.lead(registration, log_end_offset=self.log.log_end_offset):
-            self._give_up(ErrorCode.NOT_LEADER_OR_FOLLOWER)
+        # Who waits goes on waiting: what this replica has appended stays, in whatever epoch it leads.
+        self.rules.lead(registration, log_end_offset=self.log.log_end_offset)
         self._advance()
         if self._run is not None:
             self._flush_soon()

@@ -122,6 +122,17 @@ def test_a_writer_hears_that_the_leader_has_changed(broker: Broker) -> None:
     assert forgotten.errors == []
 
 
+def test_a_writer_goes_on_waiting_for_the_same_leader(broker: Broker) -> None:
+    (partition,) = broker.create("t", **THREE)
+    told = Told()
+    partition.when_counted(append(partition, acks=-1), -1, told)
+    broker.lead(partition, leader_epoch=1)
+    assert told.errors == []
+    for replica in (2, 3):
+        fetched(partition, replica, 3)
+    assert told.errors == [ErrorCode.NONE]
+
+
 def test_the_epoch_is_in_the_checkpoint_before_its_first_batch(broker: Broker) -> None:
     (partition,) = broker.create("t", epoch=7)
     assert partition.log.epochs.entries == []
