@@ -111,7 +111,7 @@ class Partition:
     def become_leader(self, registration: PartitionRegistration, *, now: Now) -> None:
         """From now on this replica appends. The log has the new epoch in its checkpoint before the
         first batch of it, so that nothing has to be written for partitions that nobody uses."""
-        # Who waits goes on waiting: what this replica has appended stays, in whatever epoch it leads.
+        # Who waits goes on waiting: what was appended here stays, in whatever epoch.
         self.rules.lead(registration, log_end_offset=self.log.log_end_offset)
         self._advance()
         if self._run is not None:
