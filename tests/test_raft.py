@@ -24,6 +24,7 @@ from ottla.storage.clock import Now
 KEYS = [ReplicaKey(id, bytes([id] * 16)) for id in range(4)]
 THREE = Voters(tuple(Voter(key) for key in KEYS[1:]))
 SETTINGS = RaftSettings()
+EMPTY, EARLIER, UP_TO_DATE = Position(0, 0), Position(4, 10), Position(5, 10)
 
 
 def at(ms: int) -> Now:
@@ -34,7 +35,7 @@ def raft(
     id: int = 1,
     voters: Voters = THREE,
     election: Election | None = None,
-    end: Position = Position(0, 0),  # noqa: B008
+    end: Position = EMPTY,
 ) -> Raft:
     return Raft(KEYS[id], voters, election or Election(), end, random=Random(id))
 
@@ -45,13 +46,13 @@ def expired(machine: Raft) -> Outcome:
     return machine.expire(at(deadline_ms))
 
 
-def following(leader: int = 2, epoch: int = 5, end: Position = Position(5, 10)) -> Raft:  # noqa: B008
+def following(leader: int = 2, epoch: int = 5, end: Position = UP_TO_DATE) -> Raft:
     machine = raft(end=end, election=Election(epoch, leader))
     machine.start(at(0))
     return machine
 
 
-def leading(end: Position = Position(4, 10)) -> Raft:  # noqa: B008
+def leading(end: Position = EARLIER) -> Raft:
     machine = raft(end=end, election=Election(4))
     machine.start(at(0))
     expired(machine)
@@ -170,8 +171,6 @@ def test_expiring_too_early_does_nothing() -> None:
 
 
 # --- votes --------------------------------------------------------------------------------
-
-UP_TO_DATE = Position(5, 10)
 
 
 @pytest.mark.parametrize(
