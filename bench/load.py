@@ -118,7 +118,8 @@ class Line:
 
 
 def produce_frame(topic: str, *, size: int = 100) -> bytes:
-    batch = build_batch([Record(0, 1_800_000_000_000, None, bytes(size))])
+    now_ms = time.time_ns() // 1_000_000
+    batch = build_batch([Record(0, now_ms, None, bytes(size))])
     request = ProduceRequest(
         transactional_id=None,
         acks=1,
