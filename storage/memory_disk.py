@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import errno
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Hashable
 from enum import Enum
 from random import Random
 from typing import TypeVar
@@ -77,8 +77,13 @@ class Inode:
         self.data, self.durable = bytes(self.data), bytes(self.durable)
         copy = Inode(self.data, self.mtime_ms)
         copy.durable = self.durable
-        copy.changes = self.changes.copy()
+        if self.changes:
+            copy.changes = self.changes.copy()
         return copy
+
+    def contents(self) -> Hashable:
+        data = self.data = bytes(self.data)
+        return data, self.mtime_ms
 
     def crashed(self, crash: Crash, random: Random) -> Inode:
         content = self.durable = bytes(self.durable)
@@ -184,6 +189,9 @@ class Directory:
     def drop_changes(self) -> None:
         """A failed fsync, as for a file."""
         self.changes.clear()
+
+    def contents(self) -> Hashable:
+        return tuple((name, self.names[name].contents()) for name in sorted(self.names))
 
     def copy(self, done: dict[int, Inode | Directory]) -> Directory:
         copy = Directory({name: _copied(node, done) for name, node in self.names.items()})
@@ -305,12 +313,12 @@ class Tree:
         for name in path.split("/"):
             if not name or name == ".":
                 continue
-            if isinstance(node, Inode):
-                raise _error(errno.ENOTDIR, path)
-            child = node.names.get(name)
-            if child is None:
-                raise _error(errno.ENOENT, path)
-            node = child
+            try:
+                node = node.names[name]  # type: ignore[union-attr]
+            except KeyError:
+                raise _error(errno.ENOENT, path) from None
+            except AttributeError:
+                raise _error(errno.ENOTDIR, path) from None
         return node
 
     def file(self, path: str) -> Inode:
@@ -364,6 +372,9 @@ class Tree:
             return
         target.change((None, new_name, node))
         source.change((old_name, None, None))
+
+    def contents(self) -> Hashable:
+        return self.root.contents()
 
     def copy(self) -> Tree:
         return Tree(self.root.copy({}))

@@ -11,12 +11,17 @@ from __future__ import annotations
 
 import errno
 import os
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Hashable
 from random import Random
 
 from ottla.protocol.wire import Buffer
-from ottla.storage.errors import DiskFailed, LockTaken, OutOfResources, classified
+from ottla.storage.errors import (
+    DiskFailed,
+    LockTaken,
+    OutOfResources,
+    StorageError,
+    classified,
+)
 from ottla.storage.files import File, Files, Lock
 from ottla.storage.memory_disk import Crash, Directory, Inode, Tree
 from ottla.storage.memory_operations import (
@@ -198,6 +203,10 @@ class MemoryFiles(Files):
         files._tree = tree
         return files
 
+    def contents(self) -> Hashable:
+        """All that can be read, for comparing disks."""
+        return self._tree.contents()
+
     def record(self) -> Journal:
         """Keeps every operation from now on."""
         journal = Journal(self.copy())
@@ -251,18 +260,19 @@ class MemoryFiles(Files):
         return None
 
     def _look(self, kind: str, path: str) -> None:
-        with _classified(path, kind):
+        try:
             self._note(kind, path)
+        except OSError as error:
+            raise _classified(error, path, kind) from error
 
     def _change(self, kind: str, path: str, target: str = "") -> None:
         """An operation on names."""
-        with _classified(path, kind):
-            try:
-                self._note(kind, path, target=target)
-                perform(self._tree, kind, path, target=target)
-            except OSError:
-                self._journal_failure()
-                raise
+        try:
+            self._note(kind, path, target=target)
+            perform(self._tree, kind, path, target=target)
+        except OSError as error:
+            self._journal_failure()
+            raise _classified(error, path, kind) from error
 
     def _journal_failure(self) -> None:
         if self._journal is not None:
@@ -412,12 +422,8 @@ def _invalid(path: str) -> OSError:
     return OSError(errno.EINVAL, os.strerror(errno.EINVAL), path)
 
 
-@contextmanager
-def _classified(path: str, action: str) -> Iterator[None]:
-    try:
-        yield
-    except OSError as error:
-        raise classified(error, path=path, action=action.replace("_", " ")) from error
+def _classified(error: OSError, path: str, action: str) -> StorageError | OSError:
+    return classified(error, path=path, action=action.replace("_", " "))
 
 
 class Journal:
@@ -426,13 +432,18 @@ class Journal:
     def __init__(self, base: MemoryFiles) -> None:
         self.operations: list[Operation] = []
         self._base = base
-        self._disk = base.copy()
-        self._count = 0
+        self._disk = base
+        # So that the first look makes a copy.
+        self._count = 1 << 62
 
     def cuts(self) -> list[int]:
         """Counts of operations after which a crash leaves what it did not leave before."""
         changes = (i for i, operation in enumerate(self.operations) if operation.kind not in LOOKS)
         return [*changes, len(self.operations)]
+
+    def stop(self) -> None:
+        """Keeps no more operations; those that it has can be done again still."""
+        self.operations = self.operations.copy()
 
     def disk_at(self, count: int) -> MemoryFiles:
         """The disk after the first `count` operations: to crash or to copy, and valid until the

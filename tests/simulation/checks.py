@@ -1,23 +1,30 @@
 """Whether a log that was opened after a crash is one that this crash may have left.
 
-Everything here complains with an AssertionError of one line. Knows the model and the opened log,
-and not how the disk came to be.
+Everything here complains with an AssertionError of one line. Knows the model and what was found in
+the opened log, and neither the log nor how the disk came to be.
 """
 
 from collections.abc import Iterator
+from functools import lru_cache
 from itertools import pairwise
 
-from ottla.storage.log import Log
-from ottla.storage.steps import at_once
-from tests.simulation.history import Aborted, Batch, History, Known, Mark, records_of, replayed
-from tests.simulation.world import aborted_in, known_in, stored_in
+from tests.simulation.history import (
+    Batch,
+    History,
+    Known,
+    Mark,
+    Replayed,
+    records_of,
+    replayed,
+)
+from tests.simulation.world import Recovered
 
 
 class Wrong(AssertionError):
     """A crash has left what it must not."""
 
 
-def check_recovered(log: Log | None, history: History, count: int) -> None:
+def check_recovered(log: Recovered | None, history: History, count: int) -> None:
     """`count` operations were done before the crash."""
     before, after = history.around(count)
     marks = history.marks
@@ -27,33 +34,33 @@ def check_recovered(log: Log | None, history: History, count: int) -> None:
             raise Wrong("the log is gone")
         return
     starts = [mark.start for mark in marks[history.since_checkpoint(before) : after + 1]]
-    if not min(starts) <= log.log_start_offset <= max(starts):
+    # Where the first segments had not even a name on disk, those behind them are a log still, as in
+    # Kafka: it cannot be told from one of which the first segments were deleted.
+    if log.start < min(starts) or (log.start > max(starts) and safe > max(starts)):
         raise Wrong(f"{log} starts outside {min(starts)} to {max(starts)}")
-    visible = max(log.log_start_offset, max(marks[before].start, marks[after].start))
-    found = stored_in(log)
-    _check_order(found, log, history, visible)
-    here = [batch for batch in found if batch.last >= visible]
+    visible = max(log.start, max(marks[before].start, marks[after].start))
+    was_cleaned = history.was_cleaned(after)
+    _check_order(log, history, visible, was_cleaned=was_cleaned)
+    here = [batch for batch in log.found if batch.last >= visible]
     _check_safe(here, marks[before], marks[after], start=visible, safe=safe)
     candidates = marks[history.since_flush(before) : after + 1]
-    lineages = _lineages(
-        here, candidates, safe, log.log_end_offset, has_holes=log.config.is_compacted
-    )
+    lineages = _lineages(here, candidates, safe, log.end, has_holes=log.is_compacted)
     _check_epochs(log, here, visible)
-    _check_by_lineage(log, found, lineages, was_cleaned=history.was_cleaned)
-    _check_lookups(log, found, was_cleaned=history.was_cleaned)
+    _check_by_lineage(log, lineages, was_cleaned=was_cleaned)
+    _check_lookups(log, was_cleaned=was_cleaned)
 
 
-def _check_order(found: tuple[Batch, ...], log: Log, history: History, start: int) -> None:
+def _check_order(log: Recovered, history: History, start: int, *, was_cleaned: bool) -> None:
     """What a cleaner has made of batches below the log start the model does not know."""
     end = -1
-    for batch in found:
+    for batch in log.found:
         if batch.base < end:
             raise Wrong(f"{batch.base} comes behind {end - 1}")
-        is_known = batch.last >= start or not history.was_cleaned
+        is_known = batch.last >= start or not was_cleaned
         if is_known and batch.data not in history.versions.get(batch.base, ()):
             raise Wrong(f"the batch at {batch.base} was never there")
         end = batch.last + 1
-    if found and end > log.log_end_offset:
+    if log.found and end > log.end:
         raise Wrong(f"a batch ends at {end}, {log} before")
 
 
@@ -108,14 +115,33 @@ def _is_part(part: list[bytes], whole: list[bytes]) -> bool:
     return all(each in rest for each in part)
 
 
-def _check_by_lineage(
-    log: Log, found: tuple[Batch, ...], lineages: list[Mark], *, was_cleaned: bool
-) -> None:
+@lru_cache(maxsize=256)
+def _possible(lineage: "_Identity", end: int) -> Replayed:
+    return replayed(lineage.mark.appended, end)
+
+
+class _Identity:
+    """A mark as itself: what it holds is not compared."""
+
+    __slots__ = ("mark",)
+
+    def __init__(self, mark: Mark) -> None:
+        self.mark = mark
+
+    def __hash__(self) -> int:
+        return id(self.mark.appended)
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, _Identity) and self.mark.appended is other.mark.appended
+
+
+def _check_by_lineage(log: Recovered, lineages: list[Mark], *, was_cleaned: bool) -> None:
     """One of them at least must explain what the log knows."""
     for number, lineage in enumerate(lineages, 1):
+        possible = _possible(_Identity(lineage), log.end)
         try:
-            _check_producers(log, found, lineage, was_cleaned=was_cleaned)
-            _check_aborted(aborted_in(log), found, lineage, log)
+            _check_producers(log, lineage, possible, was_cleaned=was_cleaned)
+            _check_aborted(log, possible)
             return
         except Wrong:
             if number == len(lineages):
@@ -123,26 +149,24 @@ def _check_by_lineage(
 
 
 def _check_producers(
-    log: Log, found: tuple[Batch, ...], lineage: Mark, *, was_cleaned: bool
+    log: Recovered, lineage: Mark, appended: Replayed, *, was_cleaned: bool
 ) -> None:
     """Those of the batches that survived are known, and nobody by what did not survive."""
-    end = log.log_end_offset
-    wanted, _ = replayed(found, end)
-    possible, _ = replayed(lineage.appended, end)
-    known = known_in(log)
-    for producer_id, state in known.items():
+    wanted, possible = log.replayed.known, appended.known
+    for producer_id, state in log.known.items():
         if state == wanted.get(producer_id):
             # Also where a truncation, behind which it was cleaned, has left older batches alone.
             continue
-        if was_cleaned and _was_so(producer_id, state, lineage.appended):
-            # The last batch that the log has lost had let the cleaner take the ones before.
+        if (was_cleaned or log.is_compacted) and _was_so(producer_id, state, lineage.appended):
+            # The last batch that the log has lost had let the cleaner take the ones before. Or it
+            # was lost in a hole that the cleaner could have left.
             continue
         if not _is_mixed(state, wanted.get(producer_id), possible.get(producer_id)):
             raise Wrong(
                 f"producer {producer_id} is {state}, by the log {wanted.get(producer_id)},"
                 f" by all that was appended {possible.get(producer_id)}"
             )
-    if missing := wanted.keys() - known.keys():
+    if missing := wanted.keys() - log.known.keys():
         raise Wrong(f"producers {sorted(missing)} are forgotten")
 
 
@@ -164,51 +188,49 @@ def _is_mixed(state: Known, wanted: Known | None, possible: Known | None) -> boo
     )
 
 
-def _check_epochs(log: Log, found: list[Batch], start: int) -> None:
-    entries = log.epochs.entries
+def _check_epochs(log: Recovered, found: list[Batch], start: int) -> None:
+    entries = log.epochs
     for earlier, later in pairwise(entries):
         if not (earlier.epoch < later.epoch and earlier.start_offset < later.start_offset):
             raise Wrong(f"epochs {entries} do not rise")
-    if entries and entries[-1].start_offset > log.log_end_offset:
+    if entries and entries[-1].start_offset > log.end:
         raise Wrong(f"epochs {entries} reach behind {log}")
+    number = -1
     for batch in found:
-        if log.epochs.epoch_for(max(batch.base, start)) != batch.header.partition_leader_epoch:
+        offset = max(batch.base, start)
+        while number + 1 < len(entries) and entries[number + 1].start_offset <= offset:
+            number += 1
+        if number < 0 or entries[number].epoch != batch.header.partition_leader_epoch:
             raise Wrong(
                 f"the batch at {batch.base} is of epoch {batch.header.partition_leader_epoch},"
                 f" the epochs are {entries}"
             )
 
 
-def _check_aborted(here: list[Aborted], found: tuple[Batch, ...], lineage: Mark, log: Log) -> None:
+def _check_aborted(log: Recovered, appended: Replayed) -> None:
     """Each transaction whose records are there is named, and none that was not aborted."""
-    _, wanted = replayed(found, log.log_end_offset)
-    _, possible = replayed(lineage.appended, log.log_end_offset)
-    ends = {(producer_id, last) for producer_id, _, last in possible}
-    ends |= {(producer_id, last) for producer_id, _, last in wanted}
-    if strange := [each for each in here if (each[0], each[2]) not in ends]:
+    wanted = log.replayed.aborted
+    ends = {(producer_id, last) for producer_id, _, last in (*appended.aborted, *wanted)}
+    if strange := [each for each in log.aborted if (each[0], each[2]) not in ends]:
         raise Wrong(f"never aborted: {strange}")
-    named = {(producer_id, last) for producer_id, _, last in here}
+    named = {(producer_id, last) for producer_id, _, last in log.aborted}
     for producer_id, first, last in wanted:
-        if first >= log.log_start_offset and (producer_id, last) not in named:
+        if first >= log.start and (producer_id, last) not in named:
             raise Wrong(f"the abort of {producer_id} at {first} to {last} is forgotten")
 
 
-def _check_lookups(log: Log, found: tuple[Batch, ...], *, was_cleaned: bool) -> None:
+def _check_lookups(log: Recovered, *, was_cleaned: bool) -> None:
     """The indexes lead where they must, near the ends and in the middle."""
-    for number in {0, len(found) // 2, len(found) - 1} if found else ():
-        batch = found[number]
-        offset = max(batch.base, log.log_start_offset)
-        fetched = log.read(offset, 1)
-        if fetched is None or bytes(fetched.data[: len(batch.data)]) != batch.data:
-            raise Wrong(f"a read of {offset} finds another batch")
-        if log.log_start_offset > log.segments.first.base_offset or was_cleaned:
+    for batch, data, at in log.lookups:
+        if data != batch.data:
+            raise Wrong(f"a read of {batch.base} finds another batch")
+        if log.start > log.first_base or log.is_compacted or was_cleaned:
             # As in Kafka, a time is looked for in the first segment that has it, below the log
             # start and in empty batches too, and in no other.
             continue
         latest = batch.header.max_timestamp
-        at = at_once(log.offset_for_timestamp(latest))
-        wanted = next(_not_earlier(found, latest, log.log_start_offset), None)
-        if wanted != (None if at is None else at.offset):
+        wanted = next(_not_earlier(log.found, latest, log.start), None)
+        if wanted != at:
             raise Wrong(f"the time {latest} is found at {at}, and is at {wanted}")
 
 

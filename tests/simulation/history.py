@@ -5,6 +5,7 @@ operations of a workload; what a crash leaves is judged by the marks around it.
 """
 
 from bisect import bisect_right
+from functools import lru_cache
 from typing import NamedTuple
 
 from ottla.protocol.records import (
@@ -53,41 +54,41 @@ Aborted = tuple[int, int, int]
 NOTHING = Known(-1, -1, -1, -1, -1)
 
 
-def replayed(batches: tuple[Batch, ...], end: int) -> tuple[dict[int, Known], list[Aborted]]:
-    """Producers at the offset `end`, and the transactions that were aborted below it: of each the
-    producer, the first offset and that of the marker."""
+class Replayed(NamedTuple):
+    known: dict[int, Known]
+    aborted: list[Aborted]
+    """Of each transaction the producer, the first offset and that of the marker."""
+
+
+def replayed(batches: tuple[Batch, ...], end: int) -> Replayed:
+    """Producers at the offset `end`, and the transactions that were aborted below it."""
     known: dict[int, Known] = {}
     aborted: list[Aborted] = []
     for batch in batches:
         header = batch.header
-        if header.producer_id < 0 or header.last_offset >= end:
+        producer_id = header.producer_id
+        if producer_id < 0 or batch.last >= end:
             continue
-        before = known.get(header.producer_id, NOTHING)
-        if before.epoch != header.producer_epoch:
-            before = before._replace(epoch=header.producer_epoch, last_sequence=-1, last_offset=-1)
+        epoch, sequence, offset, coordinator_epoch, start = known.get(producer_id, NOTHING)
+        if epoch != header.producer_epoch:
+            epoch, sequence, offset = header.producer_epoch, -1, -1
         if not header.is_control:
-            start = before.transaction_start
+            sequence, offset = header.last_sequence, batch.last
             if header.is_transactional and start < 0:
                 start = header.base_offset
-            after = before._replace(
-                last_sequence=header.last_sequence,
-                last_offset=header.last_offset,
-                transaction_start=start,
-            )
         elif header.record_count:
-            (record,) = records_of(batch)
-            if (
-                read_control(record).type is ControlRecordType.ABORT
-                and before.transaction_start >= 0
-            ):
-                aborted.append((header.producer_id, before.transaction_start, header.base_offset))
-            after = before._replace(
-                coordinator_epoch=read_coordinator_epoch(record), transaction_start=-1
-            )
-        else:
-            after = before
-        known[header.producer_id] = after
-    return known, aborted
+            type, coordinator_epoch = marker_in(batch.data)
+            if type is ControlRecordType.ABORT and start >= 0:
+                aborted.append((producer_id, start, header.base_offset))
+            start = -1
+        known[producer_id] = Known(epoch, sequence, offset, coordinator_epoch, start)
+    return Replayed(known, aborted)
+
+
+@lru_cache(maxsize=1024)
+def marker_in(data: bytes) -> tuple[ControlRecordType, int]:
+    (record,) = iterate_records(data, decompressed_max=1 << 20)
+    return read_control(record).type, read_coordinator_epoch(record)
 
 
 class Mark(NamedTuple):
@@ -112,19 +113,21 @@ class History:
         self.marks: list[Mark] = []
         self.versions: dict[int, set[bytes]] = {}
         self._counts: list[int] = []
+        self._first_cleaned = 1 << 62
         self.checkpoints: list[int] = [0]
         """Numbers of the marks behind which the log start was on disk."""
 
     def add(self, mark: Mark) -> None:
         for batch in mark.stored:
             self.versions.setdefault(batch.base, set()).add(batch.data)
+        if mark.name == "compact":
+            self._first_cleaned = min(self._first_cleaned, len(self.marks))
         self.marks.append(mark)
         self._counts.append(mark.operation_count)
 
-    @property
-    def was_cleaned(self) -> bool:
-        """Whether a cleaner may have been at it."""
-        return any(mark.name == "compact" for mark in self.marks)
+    def was_cleaned(self, number: int) -> bool:
+        """Whether a cleaner may have been at the log of this mark."""
+        return self._first_cleaned <= number
 
     def around(self, count: int) -> tuple[int, int]:
         """The numbers of the marks before and behind this count of operations."""

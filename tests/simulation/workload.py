@@ -33,12 +33,12 @@ POLICIES = (frozenset({DELETE}), frozenset({COMPACT}), frozenset({COMPACT, DELET
 
 def config_of(random: Random) -> LogConfig:
     return LogConfig(
-        segment_bytes=random.choice((900, 1_500, 2_500)),
+        segment_bytes=random.choice((1_000, 2_000, 4_000)),
         segment_ms=random.choice((6_000, 1 << 40)),
         index_interval_bytes=random.choice((1, 150, 400)),
         segment_index_bytes=random.choice((60, 480)),
         cleanup_policy=random.choice(POLICIES),
-        retention_bytes=random.choice((-1, 5_000)),
+        retention_bytes=random.choice((-1, 3_000, 5_000)),
         retention_ms=random.choice((30_000, 1 << 40)),
         file_delete_delay_ms=random.choice((0, 2_000)),
         delete_retention_ms=random.choice((0, 3_000)),
@@ -92,13 +92,13 @@ class Workload:
             self.flush_chores: 8,
             self.roll: 5,
             self.truncate: 7,
-            self.start_over: 1,
-            self.delete_records: 4,
-            self.retain: 4,
+            self.start_over: 2,
+            self.delete_records: 5,
+            self.retain: 8,
             self.compact: 8,
             self.checkpoint: 6,
             self.new_epoch: 6,
-            self.expire: 6,
+            self.expire: 12,
             self.restart: 2,
         }
         self._calls, self._weights = list(weights), list(weights.values())
@@ -378,7 +378,8 @@ class Workload:
             self.log.assign_epoch(self.epoch)
 
     def expire(self) -> None:
-        self.logs.expire(self.now)
+        while (due_ms := self.logs.deadline_ms()) is not None and due_ms <= self.now.monotonic_ms:
+            self.logs.expire(self.now)
 
     def restart(self) -> None:
         exhaust(self.logs.closing(broker_epoch=5))
