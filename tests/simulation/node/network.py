@@ -20,6 +20,7 @@ from tests.simulation.node.processes import PROCESS, Process
 from tests.simulation.node.trace import Trace
 
 FIRST_PORT = 40_000
+PIECES = 8
 
 
 @dataclass(slots=True, frozen=True)
@@ -279,8 +280,8 @@ class Network:
     def _pieces(self, data: bytes, line: Line) -> list[bytes]:
         if not line.piece_bytes:
             return [data]
-        # So many at most: a megabyte byte by byte teaches nobody anything.
-        size_max = max(line.piece_bytes, len(data) // 40)
+        # A megabyte byte by byte teaches nobody more than a few pieces of it.
+        size_max = max(line.piece_bytes, len(data) // PIECES)
         pieces, position = [], 0
         while position < len(data):
             end = position + self._random.randint(1, size_max)

@@ -6,8 +6,8 @@ from dataclasses import dataclass
 from enum import Enum
 from random import Random
 
-LIFETIME_S = 60.0
-FIRST_EVENT_S = 3.0
+LIFETIME_S = 25.0
+FIRST_EVENT_S = 1.0
 # How long a node stays down that was not just restarted.
 DOWN_S = (0.1, 1.0, 8.0)
 
@@ -99,6 +99,7 @@ def plan_of(seed: int, *, lifetime_s: float = LIFETIME_S, pace: float = 1.0) -> 
             "log.flush.offset.checkpoint.interval.ms": random.choice(("1000", "60000")),
             "producer.id.expiration.check.interval.ms": "10000",
             "log.initial.task.delay.ms": "5000",
+            "log.index.size.max.bytes": str(random.choice((400, 8_000))),
         },
     )
 
@@ -132,8 +133,8 @@ def _producer(
         random.choice((0, 0, 20, 200)),
         random.choice((300, 2_000, 16_384)),
         random.choice((20, 200, 3_000)),
-        random.choice((1, 5, 40)),
-        pace * random.choice((0.05, 0.3, 1.0)),
+        random.choice((1, 5, 20)),
+        pace * random.choice((0.1, 0.3, 1.0)),
         _some(random, partitions),
     )
 
@@ -147,7 +148,7 @@ def _events(random: Random, lifetime_s: float, pace: float) -> list[tuple[float,
     kinds = random.choice(((), FREQUENT, RARE, RARE + FREQUENT, RARE + FREQUENT))
     events, at_s = [], FIRST_EVENT_S
     while kinds:
-        at_s += pace * random.choice((0.5, 3.0, 12.0)) * (0.5 + random.random())
+        at_s += pace * random.choice((0.3, 2.0, 8.0)) * (0.5 + random.random())
         if at_s > lifetime_s:
             break
         events.append((at_s, random.choice(kinds)))

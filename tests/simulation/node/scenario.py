@@ -43,6 +43,7 @@ END_S = 400.0
 HOUR_MS = 3_600_000
 ATTEMPTS = 100
 RETRY_S = 0.5
+SETTLE_S = 15.0
 
 
 class Scenario:
@@ -268,6 +269,8 @@ class Scenario:
 
     async def _check_all(self) -> None:
         """As it is, after a clean restart, and after one that was none."""
+        # What a stalled line still holds has to come in first.
+        await asyncio.sleep(SETTLE_S)
         for death in (None, self.machine.stop, self._killed):
             if death is not None:
                 await death()

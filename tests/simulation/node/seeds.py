@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import warnings
 from collections import Counter
 from collections.abc import Iterable, Iterator
@@ -17,6 +18,8 @@ from tests.simulation.states import SURPRISES
 
 HOUR_S = 3600.0
 FAILURE_SHOWN = 500
+PROCESSES = 2
+SEEDS_PER_PROCESS = 20
 
 
 class Played(NamedTuple):
@@ -41,6 +44,8 @@ def played(
     )
     # What a killed process leaves behind is not closed.
     warnings.simplefilter("ignore", ResourceWarning)
+    if not trace:
+        logging.disable(logging.CRITICAL)
     scenario = Scenario(plan, show=print if trace else None)
     failure = None
     try:
@@ -97,7 +102,8 @@ def many(seeds: Iterable[int], *, twice: bool) -> int:
     failed: list[int] = []
     differing: list[int] = []
     started = perf_counter()
-    for result in _all(list(seeds) * (2 if twice else 1)):
+    order = list(seeds)
+    for result in _all([*order, *reversed(order)] if twice else order):
         if result.seed in digests:
             if digests[result.seed] != result.digest:
                 differing.append(result.seed)
@@ -116,8 +122,8 @@ def many(seeds: Iterable[int], *, twice: bool) -> int:
 
 
 def _all(seeds: list[int]) -> Iterator[Played]:
-    # A process of its own for each: what one seed leaves behind is nothing to the next.
-    with get_context("spawn").Pool(2, maxtasksperchild=1) as pool:
+    # The second time they come in another order: what one seed leaves behind is nothing to the next.
+    with get_context("spawn").Pool(PROCESSES, maxtasksperchild=SEEDS_PER_PROCESS) as pool:
         yield from pool.imap(played, seeds)
 
 
