@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 import gc
 import sys
+from logging import getLogger
 
 from ottla.broker.config_sources import ConfigError, load
 from ottla.storage.errors import StorageError
@@ -20,6 +21,7 @@ if TYPE_CHECKING:
 
     from ottla.broker.config import BrokerConfig
     from ottla.broker.main import Running
+    from ottla.broker.world import WatchedSelector
 
 WRONG_CONFIG = 2
 CANNOT_START = 1
@@ -88,8 +90,12 @@ def _run(config: BrokerConfig) -> int:
     gc.disable()
     set_up(config["ottla.log.level"])
     _raise_descriptor_limit()
-    process = _Process(config)
-    return asyncio.run(process.run())
+    from ottla.broker.world import WatchedSelector
+
+    selector = WatchedSelector()
+    process = _Process(config, selector)
+    with asyncio.Runner(loop_factory=lambda: asyncio.SelectorEventLoop(selector)) as runner:
+        return runner.run(process.run())
 
 
 def _raise_descriptor_limit() -> None:
@@ -105,8 +111,9 @@ def _raise_descriptor_limit() -> None:
 
 
 class _Process:
-    def __init__(self, config: BrokerConfig) -> None:
+    def __init__(self, config: BrokerConfig, selector: WatchedSelector) -> None:
         self._config = config
+        self._selector = selector
         self._exit_code = 0
         self._end: asyncio.Future[None]
 
@@ -127,7 +134,9 @@ class _Process:
         gc.freeze()
         gc.enable()
         self._announce(running)
+        self._selector.reset()
         await self._end
+        getLogger(__name__).info("loop.longest_hold ms=%.1f", self._selector.reset() * 1000)
         if self._exit_code != BROKEN:
             await running.stop()
         return self._exit_code
@@ -156,8 +165,6 @@ class _Process:
 
     def _broken(self, loop: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:
         """An error that nobody has caught: what is half done must not be served."""
-        from logging import getLogger
-
         error = context.get("exception")
         getLogger(__name__).error("process.broken %s", context.get("message"), exc_info=error)
         self._fatal(BROKEN, f"stopped by an error of its own: {error!r}")

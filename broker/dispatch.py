@@ -76,7 +76,7 @@ def served(key: int) -> tuple[int, int] | None:
 class Route:
     """One API in one version: how its request is read, and who answers it."""
 
-    __slots__ = ("api", "handler", "read", "version")
+    __slots__ = ("api", "handler", "read", "response", "version")
 
     def __init__(self, api: Api, version: int) -> None:
         module, name = HANDLERS[api.key].split(".")
@@ -84,6 +84,7 @@ class Route:
         self.api = api
         self.version = version
         self.handler: Handler = getattr(loaded, name)
+        self.response = api.response()
         self.read: Callable[[Buffer], Any] = reader(api.request(), version)
 
 
@@ -107,7 +108,7 @@ class Dispatch:
         context = Context(api, version, request.correlation_id, request.client_id, connection)
         try:
             answer = route.handler(self._broker, context, message)
-            if hasattr(answer, "__await__"):
+            if type(answer) is not route.response and hasattr(answer, "__await__"):
                 return self._when_answered(context, message, answer)
             return self._encode(context, answer)
         except KafkaError as error:

@@ -8,7 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from time import monotonic_ns, time_ns
+from selectors import DefaultSelector
+from time import monotonic_ns, perf_counter, time_ns
 
 from ottla.storage.clock import Now
 
@@ -16,6 +17,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from asyncio import AbstractEventLoop
     from random import Random
+    from selectors import SelectorKey
 
     from ottla.storage.files import Files
 
@@ -26,6 +28,27 @@ class World:
     random: Random
     files: Files
     loop: AbstractEventLoop
+
+
+class WatchedSelector(DefaultSelector):
+    """Knows how long callbacks have held the loop: from one wait for events to the next."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.longest_hold_s = 0.0
+        self._woken_at: float | None = None
+
+    def select(self, timeout: float | None = None) -> list[tuple[SelectorKey, int]]:
+        if self._woken_at is not None:
+            self.longest_hold_s = max(self.longest_hold_s, perf_counter() - self._woken_at)
+        events = super().select(timeout)
+        self._woken_at = perf_counter()
+        return events
+
+    def reset(self) -> float:
+        """The longest hold since the last time, in seconds."""
+        longest, self.longest_hold_s = self.longest_hold_s, 0.0
+        return longest
 
 
 def real_now() -> Now:

@@ -162,8 +162,13 @@ def _skip_header_tags(frame: Buffer, pos: int) -> int:
 
 def encode_response(api: Api, version: int, correlation_id: int, response: Any) -> list[Buffer]:
     """The frame of one response, in pieces to be sent in order."""
-    chunks = encode_chunks(response, version)
     tags = b"\0" if api.response_header_version(version) else b""
+    chunks = encode_chunks(response, version)
+    if len(chunks) == 1:
+        # The usual case, made short: every small answer comes this way.
+        body = chunks[0]
+        size = 4 + len(tags) + len(body)
+        return [_RESPONSE_HEADER.pack(size, correlation_id) + tags + body]
     size = 4 + len(tags) + sum(map(len, chunks))
     chunks[0] = b"".join((_RESPONSE_HEADER.pack(size, correlation_id), tags, chunks[0]))
     return chunks
