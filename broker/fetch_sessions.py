@@ -64,7 +64,7 @@ class Watched:
 
     def __init__(self, session: FetchSession, topic: FetchTopic, index: int, rank: int) -> None:
         self.session = session
-        self.topic: str | None = topic.topic or None
+        self.topic: str | None = None if session.uses_topic_ids else topic.topic
         """None while no topic with this id is known."""
         self.topic_id = topic.topic_id
         self.index = index

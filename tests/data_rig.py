@@ -111,6 +111,7 @@ class Broker:
         self.offline: dict[tuple[str, int], ErrorCode] = {}
         self.fetch_sessions = FetchSessions(self.slots, random=self.random)
         self.pauses = 0
+        self.is_changing = False
         self.server = self
         self.answer_bytes_left = 1 << 30
         self.receive_buffer = memoryview(bytearray(1 << 16))

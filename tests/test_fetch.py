@@ -206,6 +206,9 @@ def test_unknown_partitions_are_answered_at_once(broker: Broker) -> None:
     unknown = request(wanted(), topic="u")
     assert one(broker, unknown, 12).error_code == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
     assert one(broker, unknown, 13).error_code == ErrorCode.UNKNOWN_TOPIC_ID
+    nameless = request(wanted(), topic="")
+    assert one(broker, nameless, 12).error_code == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+    assert one(broker, nameless, 13).error_code == ErrorCode.UNKNOWN_TOPIC_ID
 
 
 def test_an_unknown_partition_ends_no_wait(broker: Broker) -> None:

@@ -379,6 +379,23 @@ def test_after_fsync_the_answer_waits_for_the_disk(acks: int) -> None:
     broker.loop.close()
 
 
+def test_a_fault_within_an_append_is_no_refusal(
+    broker: Broker, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (partition,) = broker.create("t")
+    one(broker, request(("t", 0, flipped(batch()))))
+    one(broker, request(("t", 0, batch())))
+    assert not broker.is_changing
+
+    def broken(*_: Any, **__: Any) -> None:
+        raise IndexError
+
+    monkeypatch.setattr(type(partition.log), "append_as_leader", broken)
+    with pytest.raises(IndexError):
+        one(broker, request(("t", 0, batch())))
+    assert broker.is_changing, "the process must end: nobody knows what is in the log"
+
+
 # transactions
 
 

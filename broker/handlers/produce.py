@@ -201,13 +201,17 @@ class _Producing:
             if type(records) is not memoryview or records.readonly:
                 # Small requests are decoded from a copy, which cannot be written to.
                 records = bytearray(records)
+            # Whatever else than a refusal comes out of an append leaves the log half changed.
+            self.broker.is_changing = True
             appended = partition.append(
                 records,
                 acks=acks,
                 now=self.now,
                 zstd_allowed=self.zstd_allowed,
             )
+            self.broker.is_changing = False
         except KafkaError as error:
+            self.broker.is_changing = False
             return self._refused(topic, index, partition, error)
         response = PartitionProduceResponse(
             index=index,
