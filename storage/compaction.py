@@ -19,10 +19,10 @@ from ottla.storage.cleaned_transactions import CleanedTransactions
 from ottla.storage.clock import Now
 from ottla.storage.errors import StorageError
 from ottla.storage.long_work import Wait, Work
-from ottla.storage.lookup import locate
+from ottla.storage.lookup import RELATIVE_OFFSET_MAX, locate
 from ottla.storage.names import CLEANED, LOG, OFFSET_INDEX, TIME_INDEX
 from ottla.storage.offset_map import OffsetMap
-from ottla.storage.segment import RELATIVE_OFFSET_MAX, Segment
+from ottla.storage.segment import Segment
 from ottla.storage.segment_cleaner import (
     Cleaned,
     Pace,

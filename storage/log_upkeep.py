@@ -15,9 +15,10 @@ from ottla.storage.epochs import LeaderEpochs
 from ottla.storage.errors import DiskFull, OutOfResources, StorageError
 from ottla.storage.folder import Promise
 from ottla.storage.log_view import LogView
+from ottla.storage.lookup import RELATIVE_OFFSET_MAX
 from ottla.storage.names import LEADER_EPOCH_CHECKPOINT, PARTITION_METADATA
 from ottla.storage.producer_loading import load_producers
-from ottla.storage.segment import RELATIVE_OFFSET_MAX, Segment
+from ottla.storage.segment import Segment
 from ottla.storage.steps import Slices, to_the_end
 
 logger = logging.getLogger(__name__)

@@ -6,6 +6,7 @@ so that a lookup never holds up the event loop.
 
 from __future__ import annotations
 
+import logging
 from enum import IntEnum
 from typing import NamedTuple
 
@@ -20,6 +21,7 @@ from ottla.storage.lookup import (
     Located,
     Slice,
     TimestampAndOffset,
+    doubt_aborted,
     find_by_timestamp,
     find_max_timestamp,
     locate,
@@ -33,6 +35,8 @@ from ottla.storage.segments import Segments
 from ottla.storage.snapshots import Snapshots
 from ottla.storage.steps import Reading, from_memory, when_read
 from ottla.storage.transaction_index import AbortedTransaction
+
+logger = logging.getLogger(__name__)
 
 
 class Isolation(IntEnum):
@@ -408,10 +412,27 @@ class LogView:
             found, is_complete = yield from segment.transaction_index.collect(
                 start_offset, upper_bound_offset
             )
+            yield from self._check_aborted(segment, found)
             aborted += found
             if is_complete:
                 break
         return aborted
+
+    def _check_aborted(self, segment: Segment, found: list[AbortedTransaction]) -> Reading[None]:
+        """An index that lies would make readers leave out what is committed."""
+        index = segment.transaction_index
+        for entry in found:
+            if entry.last_offset in index.borne_out:
+                continue
+            begun_in = self.segments.holding(entry.first_offset)
+            reason = yield from doubt_aborted(segment, entry, begun_in)
+            if reason is not None:
+                index.is_wrong = True
+                error = CorruptFile(index.path, where=f"{entry}", reason=reason)
+                self.failure = f"{self.folder.path} has to be opened again: {error}"
+                logger.error("log.failed reason=%s", self.failure)
+                raise error
+            index.borne_out.add(entry.last_offset)
 
     # lookups
 

@@ -25,6 +25,7 @@ from ottla.storage.steps import Read, Reading, at_once
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from ottla.storage.segment import Segment
+    from ottla.storage.transaction_index import AbortedTransaction
 
 logger = logging.getLogger(__name__)
 
@@ -32,6 +33,7 @@ logger = logging.getLogger(__name__)
 _CHUNK_BYTES = 4096 + 2 * HEADER_SIZE
 _REBUILD_BYTES = 1 << 20
 DECOMPRESSED_BYTES_MAX = 128 << 20
+RELATIVE_OFFSET_MAX = 0x7FFF_FFFF
 
 
 class Located(NamedTuple):
@@ -78,6 +80,8 @@ class Headers:
             header = read_header(self._data, self._at)
         except ProtocolError as error:
             raise corrupt(segment, position, error.reason) from None
+        if not 0 <= header[0] - segment.base_offset <= RELATIVE_OFFSET_MAX:
+            raise corrupt(segment, position, f"offset {header[0]} cannot be in this segment")
         size = header[1] + LOG_OVERHEAD
         if size > segment.size - position:
             raise corrupt(segment, position, "the batch is cut short")
@@ -295,6 +299,36 @@ def _first_record(
         logger.warning(
             "batch.undecodable error=%s", corrupt(segment, located.position, error.reason)
         )
+    return None
+
+
+# transactions
+
+
+def doubt_aborted(
+    segment: Segment, aborted: AbortedTransaction, begun_in: Segment
+) -> Reading[str | None]:
+    """Why an entry of the transaction index cannot be right, None if it can. What compaction has
+    taken away says nothing against it."""
+    located = yield from locate(segment, aborted.last_offset)
+    if located is None:
+        return "there is no marker"
+    header = located.header
+    if header.base_offset <= aborted.last_offset and not (
+        header.is_control and header.producer_id == aborted.producer_id
+    ):
+        return f"the batch at offset {header.base_offset} is not its marker"
+    located = yield from locate(begun_in, aborted.first_offset)
+    if located is None or not located.header.base_offset <= aborted.first_offset:
+        return None
+    header = located.header
+    if (
+        header.base_offset != aborted.first_offset
+        or header.producer_id != aborted.producer_id
+        or not header.is_transactional
+        or header.is_control
+    ):
+        return f"the batch at offset {header.base_offset} does not begin it"
     return None
 
 

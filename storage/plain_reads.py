@@ -9,7 +9,7 @@ from __future__ import annotations
 from struct import error as StructError
 
 from ottla.protocol.records import HEADER, LOG_OVERHEAD, MAGIC, BatchHeader
-from ottla.storage.lookup import Located, Slice
+from ottla.storage.lookup import RELATIVE_OFFSET_MAX, Located, Slice
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -36,20 +36,24 @@ def plain_slice(
     if gap > _GAP_BYTES_MAX or not 0 <= start < limit:
         return None
     # The batch is before the next entry, so this is enough wherever it begins.
-    data = file.read_cached(start, min(limit - start, gap + max_bytes))
+    asked = min(limit - start, gap + max_bytes)
+    data = file.read_cached(start, asked)
     if data is None:
         return None
     found = _find(data, offset, last_offset)
     if found is None:
         return None
     at, header = found
+    if not 0 <= header[0] - segment.base_offset <= RELATIVE_OFFSET_MAX:
+        return None
     first_size = header[1] + LOG_OVERHEAD
     wanted = max(max_bytes, first_size) if minimum_one else max_bytes
     position = start + at
     size = min(limit - position, wanted)
-    if size <= 0 or len(data) - at < min(size, first_size):
+    left = len(data) - at
+    # Fewer bytes than wanted are all there is in memory, or the next entry lied.
+    if size <= 0 or left < min(size, first_size) or (left < size and len(data) == asked):
         return None
-    # Fewer bytes than wanted may come where the rest is not in memory.
     slice_ = (data[at : at + size], header[0], position, wanted < first_size)
     return _new_tuple(Slice, slice_)
 

@@ -77,6 +77,9 @@ def reopen_log(log: Log, now: Now) -> Slices[None]:
     promise = Promise(recovery_point=log.recovery_point, log_start_offset=log.log_start_offset)
     log.folder.log_dir.promise(partition, promise)
     opening = _Opening(log.folder, log.log_start_offset, log.recovery_point, False, now)
+    opening.damaged = {
+        segment.base_offset for segment in log.segments if segment.transaction_index.is_wrong
+    }
     try:
         parts = yield from opening.parts()
     except StorageError:

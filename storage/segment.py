@@ -16,6 +16,7 @@ from ottla.storage.files import File
 from ottla.storage.folder import Folder
 from ottla.storage.index import OffsetIndex, TimeIndex
 from ottla.storage.lookup import (
+    RELATIVE_OFFSET_MAX,
     first_timestamp,
     latest_after_truncation,
     latest_entry,
@@ -26,7 +27,6 @@ from ottla.storage.names import LOG, SEGMENT_SUFFIXES, TRANSACTION_INDEX, offset
 from ottla.storage.steps import at_once
 from ottla.storage.transaction_index import TransactionIndex
 
-RELATIVE_OFFSET_MAX = 0x7FFF_FFFF
 _UNKNOWN = -2
 
 

@@ -38,13 +38,16 @@ class AbortedTransaction(NamedTuple):
 class TransactionIndex:
     """Entries in the order of their markers."""
 
-    __slots__ = ("_entries", "_file", "_segment", "_unwritten")
+    __slots__ = ("_entries", "_file", "_segment", "_unwritten", "borne_out", "is_wrong")
 
     def __init__(self, segment: Segment, *, is_new: bool) -> None:
         self._segment = segment
         self._file: File | None = None
         self._entries: list[AbortedTransaction] | None = [] if is_new else None
         self._unwritten = 0
+        self.borne_out: set[int] = set()
+        """Last offsets of entries that were compared with the log."""
+        self.is_wrong = False
 
     def load(self) -> Reading[list[AbortedTransaction]]:
         entries = self._entries
@@ -71,16 +74,19 @@ class TransactionIndex:
             raise CorruptFile(self.path, where=where, reason="is no whole entry")
         entries: list[AbortedTransaction] = []
         before = self._segment.base_offset - 1
+        over: dict[int, int] = {}
         for version, *fields in _ENTRY.iter_unpack(data):
             entry = AbortedTransaction(*fields)
             if (
                 version != 0
                 or entry.last_offset <= before
                 or not 0 <= entry.first_offset <= entry.last_offset
+                or entry.last_stable_offset > entry.last_offset + 1
+                or entry.first_offset <= over.get(entry.producer_id, -1)
             ):
                 where = f"entry {len(entries)}"
                 raise CorruptFile(self.path, where=where, reason=f"cannot be: {entry}")
-            before = entry.last_offset
+            before = over[entry.producer_id] = entry.last_offset
             entries.append(entry)
         return entries
 
@@ -125,6 +131,7 @@ class TransactionIndex:
         if count < written:
             self._open().truncate(count * ENTRY_SIZE)
         del entries[count:]
+        self.borne_out.clear()
         self._unwritten = max(0, count - written)
 
     def reset(self) -> None:
@@ -132,6 +139,7 @@ class TransactionIndex:
             self._open().truncate(0)
         self._entries = []
         self._unwritten = 0
+        self.borne_out.clear()
 
     @property
     def path(self) -> str:
