@@ -1,11 +1,14 @@
 """One bit is wrong in one file: it is repaired, refused in one line, or seen by whoever reads."""
 
+from collections.abc import Iterator
+from contextlib import suppress
 from random import Random
 
 import pytest
 
 from ottla.protocol.errors import ErrorCode, KafkaError
-from ottla.protocol.records import crc_of, iterate_batches
+from ottla.protocol.records import BatchHeader, crc_of, iterate_batches
+from ottla.protocol.wire import Buffer, ProtocolError
 from ottla.storage.log import Log
 from ottla.storage.log_dirs import ForeignDirectory, meta_properties_text
 from ottla.storage.memory_files import MemoryFiles
@@ -46,9 +49,14 @@ def flipped(files: MemoryFiles, path: str, random: Random) -> MemoryFiles:
     return copy
 
 
+def readable(data: Buffer) -> Iterator[tuple[int, BatchHeader]]:
+    with suppress(ProtocolError):
+        yield from iterate_batches(data)
+
+
 def read_all(log: Log, history: History) -> None:
     """Every batch that is served is one that was appended, or whoever reads sees that it is not: by
-    its CRC, by offsets that fall, or because it is refused in one line."""
+    its CRC, its magic, by offsets that fall, or because it is refused in one line."""
     # The CRC leaves out what is in front of it: offset, length, epoch, magic.
     covered = {version[21:] for all in history.versions.values() for version in all}
     offset = log.log_start_offset
@@ -62,7 +70,7 @@ def read_all(log: Log, history: History) -> None:
         assert fetched is not None
         if not fetched.data:
             return
-        for position, header in iterate_batches(fetched.data):
+        for position, header in readable(fetched.data):
             if header.last_offset < offset:
                 return
             data = bytes(fetched.data[position : position + header.size])
