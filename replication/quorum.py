@@ -378,10 +378,15 @@ class Quorum:
 
     def upkeep(self, now: Now) -> None:
         """To be called every few seconds."""
-        if self._is_open and self._log_dir.failure is None:
+        if not self._is_open or self._log_dir.failure is not None:
+            return
+        try:
             self._log_dir.chores.expire(now.monotonic_ms)
-            if now.monotonic_ms - self._cleaned_ms >= _CLEAN_INTERVAL_MS:
-                self._clean(now)
+        except StorageError as error:
+            # A file that stays is removed at the next start.
+            self._log_dir.refused(error)
+        if now.monotonic_ms - self._cleaned_ms >= _CLEAN_INTERVAL_MS:
+            self._clean(now)
 
     def _clean(self, now: Now) -> None:
         self._cleaned_ms = now.monotonic_ms

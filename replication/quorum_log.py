@@ -9,6 +9,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing
+from functools import partial
 from typing import Any, NamedTuple
 
 from ottla.protocol.messages.raft_records import KRaftVersionRecord, VotersRecord
@@ -25,7 +26,7 @@ from ottla.replication.raft_messages import Position
 from ottla.replication.voters import Voters, voters_of
 from ottla.storage.clock import Now
 from ottla.storage.config import LogConfig
-from ottla.storage.errors import CorruptFile, StorageError
+from ottla.storage.errors import CorruptFile
 from ottla.storage.folder import Folder, LogDir
 from ottla.storage.log import Log
 from ottla.storage.long_work import Work
@@ -248,14 +249,4 @@ class MetadataLog:
             logger.info("quorum.delete_snapshot path=%s", path)
             files.rename(path, path + DELETED)
             self.snapshots.remove(position)
-            chores.remove(_removal(self._log_dir, path + DELETED), due_ms=due_ms)
-
-
-def _removal(log_dir: LogDir, path: str) -> Callable[[], None]:
-    def remove() -> None:
-        try:
-            log_dir.files.remove(path)
-        except StorageError as error:
-            log_dir.refused(error)
-
-    return remove
+            chores.remove(partial(files.remove, path + DELETED), due_ms=due_ms)

@@ -13,6 +13,7 @@ from ottla.replication.quorum_format import Identity, format_directories
 from ottla.replication.quorum_log import MetadataLogSettings
 from ottla.replication.voters import Listener
 from ottla.storage.clock import Now
+from ottla.storage.errors import DiskFailed
 from ottla.storage.log_dirs import open_log_directories
 from ottla.storage.long_work import work_on
 from ottla.storage.memory_files import MemoryFiles
@@ -89,6 +90,8 @@ class Rig:
 
     def format(self) -> Identity:
         directories = open_log_directories(self.files, [DIRECTORY])
+        if DIRECTORY in directories.offline:
+            raise DiskFailed(DIRECTORY, directories.offline[DIRECTORY])
         try:
             return format_directories(
                 self.files,

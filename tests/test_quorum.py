@@ -322,6 +322,23 @@ def test_a_disk_that_fails_at_the_start_says_so() -> None:
     assert rig.failures == 1
 
 
+@pytest.mark.parametrize(("fault", "failures"), [(Fault.EIO, 1), (Fault.EMFILE, 0)])
+def test_a_file_that_cannot_be_removed_stops_nothing_by_itself(fault: Fault, failures: int) -> None:
+    rig = Rig(settings=small())
+
+    async def live(quorum: Quorum, listener: Remembering) -> None:
+        rig.files.fail(lambda each: each.kind == "remove", fault, times=None)
+        await _three_snapshots(quorum, listener)
+        assert [name for name in rig.names() if name.endswith(".deleted")]
+        for _ in range(10):
+            quorum.upkeep(rig.clock())
+
+    rig.life(live, is_clean=False)
+    assert rig.failures == failures
+    rig.life(nothing)
+    assert not [name for name in rig.names() if name.endswith(".deleted")]
+
+
 def _writes_log(operation: Operation) -> bool:
     return operation.kind == "write" and operation.path.endswith(".log")
 
