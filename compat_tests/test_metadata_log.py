@@ -3,7 +3,9 @@
 What topics and records become is for test_swapped_brokers.py.
 """
 
+import asyncio
 import re
+from collections.abc import Sequence
 from pathlib import Path
 from random import Random
 
@@ -11,13 +13,21 @@ import pytest
 
 from compat_tests.apache_kafka import CLUSTER_ID, Kafka
 from compat_tests.ottla_server import Ottla
+from ottla.broker.world import real_now
+from ottla.protocol.messages.metadata_records import NoOpRecord
+from ottla.replication.metadata import Delta, Image
+from ottla.replication.metadata_records import Versioned
+from ottla.replication.quorum import Quorum, QuorumSettings
 from ottla.replication.quorum_format import format_directories
+from ottla.replication.quorum_log import MetadataLogSettings
 from ottla.replication.quorum_snapshots import Snapshot
 from ottla.replication.quorum_state import Election, parse_quorum_state
 from ottla.replication.voters import Listener
 from ottla.storage.clock import Now
 from ottla.storage.disk_files import DiskFiles
 from ottla.storage.log_dirs import open_log_directories, parse_meta_properties
+from ottla.storage.long_work import work_now
+from ottla.storage.steps import to_the_end
 
 FOLDER = "__cluster_metadata-0"
 FIRST = f"{FOLDER}/{0:020d}-{0:010d}.checkpoint"
@@ -134,3 +144,71 @@ def test_voters_that_are_configured_are_kept_that_way(tmp_path: Path) -> None:
         assert quorum_state(tmp_path) == Election(before.epoch + 1, 1)
         kafka.start()
         assert quorum_state(tmp_path) == Election(before.epoch + 2, 1)
+
+
+class Following:
+    """A listener with an image, as a broker has one."""
+
+    def __init__(self) -> None:
+        self.image = Image()
+
+    def load(self, records: Sequence[Versioned], *, offset: int, epoch: int) -> None:
+        delta = Delta(self.image)
+        for record in records:
+            delta.replay(record)
+        self.image = delta.apply(offset=offset, epoch=epoch)
+
+    def commit(
+        self,
+        base_offset: int,
+        last_offset: int,
+        epoch: int,
+        append_timestamp_ms: int,
+        records: Sequence[Versioned],
+    ) -> None:
+        self.load(records, offset=last_offset, epoch=epoch)
+
+
+async def lead_through_many_snapshots(path: Path) -> None:
+    """Until the first segments of the log are gone."""
+    files, listener = DiskFiles(), Following()
+    meta = parse_meta_properties("", (path / "meta.properties").read_bytes())
+    quorum = Quorum(
+        files,
+        str(path),
+        node_id=1,
+        directory_id=meta.directory_id or b"",
+        random=Random(1),
+        now=real_now,
+        loop=asyncio.get_running_loop(),
+        listener=listener,
+        on_failure=lambda: None,
+        settings=QuorumSettings(log=MetadataLogSettings(segment_bytes=4000, max_retention_bytes=0)),
+    )
+    to_the_end(quorum.opening())
+    for _ in range(3):
+        for _ in range(100):
+            offset = quorum.append([Versioned(NoOpRecord())])
+        await quorum.committed(offset)
+        work_now(quorum.writing_snapshot(listener.image.records()))
+    to_the_end(quorum.closing())
+    files.close()
+
+
+@pytest.mark.usefixtures("needs_kafka")
+def test_kafka_leads_on_where_our_log_begins_later(tmp_path: Path) -> None:
+    topics = "org.apache.kafka.tools.TopicCommand"
+    with Kafka(data_dir=tmp_path) as kafka:
+        kafka.tool(topics, "--bootstrap-server", kafka.bootstrap, "--create", "--topic", "kept")
+        kafka.stop()
+        asyncio.run(lead_through_many_snapshots(tmp_path))
+        names = [path.name for path in (tmp_path / FOLDER).iterdir()]
+        assert f"{0:020d}.log" not in names
+        assert len([name for name in names if name.endswith(".checkpoint")]) == 1
+        kafka.start()
+        listed = kafka.tool(topics, "--bootstrap-server", kafka.bootstrap, "--list")
+        assert listed.split() == ["kept"]
+        kafka.stop()
+        asyncio.run(lead_through_many_snapshots(tmp_path))
+        kafka.start()
+        assert kafka.tool(topics, "--bootstrap-server", kafka.bootstrap, "--list") == listed
