@@ -78,6 +78,7 @@ class Controllers:
             self._to_apply.append((self.image, delta))
             if self._applying is None:
                 self._applying = self._broker.world.loop.create_task(self._apply_all())
+                self._applying.add_done_callback(_must_succeed)
 
     async def start(self, bootstrap: Sequence[Versioned]) -> None:
         """This node leads the quorum: from now on it decides."""
@@ -175,6 +176,12 @@ class Controllers:
             future = self._broker.world.loop.create_future()
             self._waiters.append((offset, future))
             await future
+
+
+def _must_succeed(task: Task[None]) -> None:
+    """A node that serves half of what is committed must not go on."""
+    if not task.cancelled() and (error := task.exception()) is not None:
+        raise error
 
 
 def settings_of(config: BrokerConfig) -> ControllerSettings:

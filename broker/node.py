@@ -163,7 +163,12 @@ class Node:
         found = broker.logs.current.get((topic.name, index))
         if found is not None:
             return found
-        directory = registration.directory(broker.node_id)
+        if (topic.name, index) in self._offline:
+            # What was lost with a disk is not begun again elsewhere, empty.
+            raise KafkaError(ErrorCode.KAFKA_STORAGE_ERROR, self._offline[topic.name, index])
+        path = broker.directory_ids.get(registration.directory(broker.node_id))
+        if path is not None and all(log_dir.path != path for log_dir in broker.logs.online):
+            raise KafkaError(ErrorCode.KAFKA_STORAGE_ERROR, f"Log directory {path} is offline")
         # A registration that is as the topic was created: its log was never made.
         is_new = is_new or registration.partition_epoch == 0
         return broker.logs.create(
@@ -173,7 +178,7 @@ class Node:
             topic_id=topic.id,
             now=broker.world.now(),
             is_new=is_new,
-            path=broker.directory_ids.get(directory),
+            path=path,
         )
 
     def _is_replica(self, registration: PartitionRegistration | None) -> bool:

@@ -13,6 +13,7 @@ from asyncio import CancelledError, Task
 from ottla.protocol.errors import ErrorCode, KafkaError
 from ottla.protocol.records import INT32_MAX
 from ottla.replication.metadata_versions import DIRECTORIES
+from ottla.storage.log import UnexpectedOffsets
 from ottla.storage.names import FOLDER_NAME_LENGTH_MAX, FUTURE_FOLDER, folder_name
 
 TYPE_CHECKING = False
@@ -21,7 +22,9 @@ if TYPE_CHECKING:
 
     from ottla.broker.broker import Broker
     from ottla.protocol.messages.replicas import AssignReplicasToDirsRequest
+    from ottla.protocol.wire import Buffer
     from ottla.replication.metadata import Delta
+    from ottla.storage.clock import Now
     from ottla.storage.log import Log
 
 logger = logging.getLogger(__name__)
@@ -169,6 +172,8 @@ class ReplicaDirectories:
     def _ended(self, key: TopicPartition, task: Task[None]) -> None:
         if self._moves.get(key) is task:
             del self._moves[key]
+        if not task.cancelled() and (error := task.exception()) is not None:
+            raise error
 
     async def _move(self, key: TopicPartition) -> None:
         logs = self._broker.logs
@@ -196,8 +201,7 @@ class ReplicaDirectories:
                 fetched = await current.read_cold(offset, _COPIED_AT_ONCE_BYTES)
             if not self._is_under_way(key, current, future):
                 return False
-            now = broker.world.now()
-            future.append_as_follower(fetched.data, leader_epoch=INT32_MAX, now=now)
+            _append(future, fetched.data, broker.world.now())
             await broker.pause()
         await future.flush()
         return self._is_under_way(key, current, future)
@@ -250,6 +254,18 @@ def assignment(broker: Broker, places: Places) -> AssignReplicasToDirsRequest:
             for directory, topics in places.items()
         ],
     )
+
+
+def _append(future: Log, data: Buffer, now: Now) -> None:
+    try:
+        future.append_as_follower(data, leader_epoch=INT32_MAX, now=now)
+    except UnexpectedOffsets as error:
+        start = future.log_start_offset
+        if future.log_end_offset > start or error.last_offset < start:
+            raise
+        # The log starts inside of a batch, and readers get it whole.
+        future.truncate_fully_and_start_at(error.first_offset, now, log_start_offset=start)
+        future.append_as_follower(data, leader_epoch=INT32_MAX, now=now)
 
 
 def _check_name(key: TopicPartition) -> None:
