@@ -1,4 +1,5 @@
 from collections.abc import Sequence
+from random import Random
 
 import pytest
 
@@ -17,8 +18,8 @@ from ottla.protocol.messages.topics import (
     DeleteTopicState,
 )
 from ottla.protocol.schema import ZERO
-from ottla.replication.controller import ControllerSettings
-from tests.controller_rig import Cluster, creatable, directory
+from ottla.replication.controller import Controller, ControllerSettings
+from tests.controller_rig import Cluster, Rules, creatable, directory
 
 NOT_A_TOPIC = b"\x07" * 16
 
@@ -97,9 +98,11 @@ def test_names_of_one_request_may_collide() -> None:
 def test_a_controller_that_takes_over_knows_names_that_collide() -> None:
     cluster = Cluster()
     cluster.create("a.b", [1])
-    other = Cluster(0)
-    other.replay(*list(cluster.controller.image.records()))
-    assert error_of(create(other, creatable("a_b"))[0])[0] == "INVALID_TOPIC_EXCEPTION"
+    image = cluster.controller.image
+    other = Controller(node_id=1, cluster_id="c", random=Random(1), rules=Rules(), image=image)
+    request = CreateTopicsRequest(topics=[creatable("a_b")])
+    (result,) = other.create_topics(request, cluster.now).response.topics
+    assert error_of(result)[0] == "INVALID_TOPIC_EXCEPTION"
 
 
 def test_whatever_comes_twice_is_refused_wholly() -> None:
