@@ -171,7 +171,7 @@ def end_to_end_latencies(bootstrap: str, topic: str, *, count: int) -> list[floa
     offset = _base_offset(writer.receive()) + 1
     taken = []
     for number in range(count):
-        reader.send(_fetch_frame(topic, offset + number))
+        reader.send(fetch_frame(topic, offset + number))
         # The fetch must be waiting before its record comes.
         time.sleep(0.001)
         started = time.perf_counter()
@@ -194,7 +194,7 @@ def _base_offset(frame: bytes) -> int:
     return response.responses[0].partition_responses[0].base_offset
 
 
-def _fetch_frame(topic: str, offset: int) -> bytes:
+def fetch_frame(topic: str, offset: int) -> bytes:
     request = FetchRequest(
         max_wait_ms=5_000,
         min_bytes=1,
@@ -228,7 +228,10 @@ def cpu_seconds(pid: int) -> float:
 
 def resident_bytes(pid: int) -> int:
     with open(f"/proc/{pid}/statm", encoding="ascii") as file:
-        return int(file.read().split()[1]) * os.sysconf("SC_PAGE_SIZE")
+        pages = int(file.read().split()[1])
+    if not pages:
+        raise ProcessLookupError(f"process {pid} has ended")
+    return pages * os.sysconf("SC_PAGE_SIZE")
 
 
 def timed(work: Callable[[], object]) -> float:

@@ -188,9 +188,16 @@ class Connection(BufferedProtocol):
         self._pause_or_resume()
 
     def resume_writing(self) -> None:
+        """Not at once: a transport that is written to or closed from here, and so loses its
+        connection, loses it twice, which asyncio does not survive."""
+        self._server.loop.call_soon(self._on_room)
+
+    def _on_room(self) -> None:
         transport = self._transport
+        if transport is None:
+            return
         self._peer_is_slow = False
-        if self._unsent and transport is not None:
+        if self._unsent:
             self._push(transport)
             if self._peer_is_slow:
                 self._server.owes(self, self._owed_bytes(transport))

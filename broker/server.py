@@ -210,7 +210,7 @@ class Server:
         from asyncio import ensure_future
 
         future = ensure_future(answer, loop=self.loop)
-        future.add_done_callback(lambda done: answered(done.result()))
+        future.add_done_callback(lambda done: None if done.cancelled() else answered(done.result()))
 
     # idle connections
 

@@ -173,6 +173,7 @@ def test_a_peer_that_does_not_read_is_not_served(rig: Rig) -> None:
     rig.receive(frame(b"a"))
     assert rig.server.served == []
     rig.connection.resume_writing()
+    rig.turn()
     assert rig.transport.sent == b"[a]"
     assert rig.transport.is_reading
 
@@ -182,6 +183,7 @@ def test_requests_that_came_before_the_peer_closed_its_side_are_answered(rig: Ri
     assert rig.connection.eof_received()
     rig.release([b"waited"])
     assert rig.transport.sent == b"waited[a]"
+    rig.turn()
     assert rig.transport.closed
 
 
@@ -227,6 +229,7 @@ def test_others_get_their_turn_between_many_requests(rig: Rig) -> None:
 @pytest.mark.parametrize("size", [-1, 1001, 2**31 - 1])
 def test_a_frame_that_is_too_large_closes(rig: Rig, size: int) -> None:
     rig.receive(frame(b"a") + size.to_bytes(4, "big", signed=True))
+    rig.turn()
     assert rig.transport.closed
 
 
@@ -236,12 +239,14 @@ def test_draining_answers_what_is_under_way_and_closes(rig: Rig) -> None:
     assert not rig.transport.closed
     rig.release([b"last"])
     assert rig.transport.sent == b"last"
+    rig.turn()
     assert rig.transport.closed
 
 
 def test_draining_closes_at_once_where_nothing_waits(rig: Rig) -> None:
     rig.receive(frame(b"a"))
     rig.connection.drain()
+    rig.turn()
     assert rig.transport.closed
 
 
@@ -259,6 +264,7 @@ def test_what_a_slow_peer_owes_is_accounted_for(rig: Rig) -> None:
     rig.release([b"x"])
     assert rig.server.owed[-1] == 500
     rig.connection.resume_writing()
+    rig.turn()
     assert rig.server.owed[-1] == 0
 
 
@@ -303,6 +309,12 @@ def pipe_rig() -> Iterator[tuple[Connection, SocketTransport, int]]:
     loop.close()
 
 
+def turn(connection: Connection) -> None:
+    loop = connection._server.loop
+    loop.call_soon(loop.stop)
+    loop.run_forever()
+
+
 def read_all(connection: Connection, transport: SocketTransport, reading: int) -> bytes:
     """As a peer that reads, slowly, with a kernel in between."""
     received = bytearray()
@@ -315,6 +327,7 @@ def read_all(connection: Connection, transport: SocketTransport, reading: int) -
             received += transport.sent
             transport.sent.clear()
             connection.resume_writing()
+            turn(connection)
 
 
 def test_a_large_answer_arrives_whole_and_in_order(
@@ -335,6 +348,22 @@ def test_a_connection_that_closes_sends_a_large_answer_first(
     assert not transport.closed
     assert len(read_all(connection, transport, reading)) == 500_000
     assert transport.closed
+
+
+@pytest.mark.parametrize("what", ["write", "close", "abort"])
+def test_a_transport_is_left_alone_while_it_tells_that_there_is_room(
+    pipe_rig: tuple[Connection, SocketTransport, int], what: str
+) -> None:
+    """It would lose its connection twice, which ends the process."""
+    connection, transport, reading = pipe_rig
+    connection._send([b"x" * 500_000])
+    connection.close()
+    touched: list[str] = []
+    setattr(transport, what, lambda *_: touched.append(what))
+    os.read(reading, 400_000)
+    transport.sent.clear()
+    connection.resume_writing()
+    assert touched == []
 
 
 def test_what_comes_behind_a_large_answer_waits_for_it(
@@ -370,5 +399,6 @@ def test_requests_are_left_alone_while_their_answers_are_not_read(rig: Rig) -> N
     rig.receive(b"".join(frame(b"%d" % number) for number in range(20)))
     assert len(rig.server.served) == 2
     rig.connection.resume_writing()
+    rig.turn()
     rig.turn()
     assert len(rig.server.served) == 3
