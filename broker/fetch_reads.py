@@ -234,6 +234,8 @@ class FetchReads:
             self._session.marked[watched] = None
         else:
             data = _EMPTY
+            if is_first_incomplete:
+                aborted = None
             if is_first_incomplete or max_bytes <= 0:
                 # There may be something that there was no room for.
                 self._session.marked[watched] = None

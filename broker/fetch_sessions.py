@@ -218,15 +218,9 @@ class FetchSessions:
     ) -> FetchSession:
         """What this request is to be answered from; KafkaError if it does not fit its session."""
         if request.session_epoch in (FULL, SESSIONLESS):
-            session = FetchSession(
-                uses_topic_ids=uses_topic_ids,
-                is_privileged=is_follower,
-                wants_to_be_kept=request.session_epoch == FULL,
-            )
             if request.session_id != NO_SESSION:
                 self._remove(request.session_id)
-            session.update(request.topics)
-            return session
+            return self._new(request, uses_topic_ids=uses_topic_ids, is_follower=is_follower)
         found = self._by_id.get(request.session_id)
         if found is None:
             raise KafkaError(ErrorCode.FETCH_SESSION_ID_NOT_FOUND)
@@ -234,10 +228,23 @@ class FetchSessions:
             raise KafkaError(ErrorCode.INVALID_FETCH_SESSION_EPOCH)
         if found.uses_topic_ids is not uses_topic_ids:
             raise KafkaError(ErrorCode.FETCH_SESSION_TOPIC_ID_ERROR)
-        self._go_on(found, request, now)
-        return found
+        if self._goes_on(found, request, now):
+            return found
+        # Nothing is left of it; what was asked for along with that is still answered.
+        return self._new(request, uses_topic_ids=uses_topic_ids, is_follower=is_follower)
 
-    def _go_on(self, session: FetchSession, request: FetchRequest, now: Now) -> None:
+    @staticmethod
+    def _new(request: FetchRequest, *, uses_topic_ids: bool, is_follower: bool) -> FetchSession:
+        session = FetchSession(
+            uses_topic_ids=uses_topic_ids,
+            is_privileged=is_follower,
+            wants_to_be_kept=request.session_epoch == FULL,
+        )
+        session.update(request.topics)
+        return session
+
+    def _goes_on(self, session: FetchSession, request: FetchRequest, now: Now) -> bool:
+        """Takes up what has changed; whether anything is left in the session."""
         session.epoch = session.epoch + 1 if session.epoch < INT32_MAX else 1
         if session.waiting is not None:
             session.waiting.give_way()
@@ -250,13 +257,13 @@ class FetchSessions:
         self._partition_count += count - before
         if not count or self._partition_count > PARTITIONS_MAX:
             self._remove(session.id)
-            session.id = NO_SESSION
             if count:
                 raise KafkaError(ErrorCode.FETCH_SESSION_ID_NOT_FOUND)
-            return
+            return False
         session.used_ms = now.monotonic_ms
         del self._by_id[session.id]
         self._by_id[session.id] = session
+        return True
 
     def keep(self, session: FetchSession, now: Now) -> None:
         """Gives it an id, if there is room for it or somebody has to go."""

@@ -150,6 +150,19 @@ def test_committed_readers_are_told_what_was_aborted(broker: Broker) -> None:
     assert (offsets(part), part.aborted_transactions) == ([0, 2, 3], None)
 
 
+def test_what_there_is_no_room_for_tells_of_no_transactions(broker: Broker) -> None:
+    (partition,) = broker.create("t")
+    append(partition, 3)
+    found = parts(ask(broker, request(wanted(), wanted(1), isolation_level=1)))
+    assert found[0].aborted_transactions == []
+    (other,) = broker.create("u")
+    append(other, 3)
+    asked = request(wanted(), isolation_level=1, max_bytes=SIZE + 1)
+    asked.topics += request(wanted(), topic="u").topics
+    found = parts(ask(broker, asked))
+    assert [part.aborted_transactions for part in found] == [[], None], "as Kafka"
+
+
 # how much
 
 

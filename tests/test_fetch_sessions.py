@@ -155,15 +155,13 @@ def test_who_got_records_comes_last(broker: Broker) -> None:
         append(partition, *[3] * 4)
     client = Client(broker)
     size = len(batch(3))
-    assert [len(part.records or b"") for part in parts(client.ask((0, 0), (1, 0), (2, 0)))]
-    client = Client(broker)
     first = client.ask((0, 0), (1, 0), (2, 0), max_bytes=size)
     assert [len(part.records or b"") for part in parts(first)] == [size, 0, 0]
     served = []
     for _ in range(6):
         answer = client.ask(max_bytes=size)
         served += [part.partition_index for part in parts(answer) if part.records]
-    assert served == [1, 2, 0, 1, 2, 0]
+    assert served == [0, 1, 2, 0, 1, 2], "a new session has the order of its first answer"
 
 
 def test_what_there_was_no_room_for_is_not_forgotten(broker: Broker) -> None:
@@ -274,6 +272,24 @@ def test_a_session_without_partitions_is_kept_once_and_ends_when_it_is_left_empt
     answer = client.ask(forget=(0,))
     assert (answer.session_id, answer.responses) == (0, [])
     assert len(broker.fetch_sessions) == 0
+
+
+def test_what_is_asked_for_along_with_the_end_of_a_session_is_answered(broker: Broker) -> None:
+    broker.create("t")
+    client = Client(broker)
+    client.ask((0, 0))
+    answer = client.ask((0, 0), forget=(0,))
+    assert [part.partition_index for part in parts(answer)] == [0]
+    assert answer.session_id == 0
+    assert len(broker.fetch_sessions) == 0
+
+
+def test_a_new_session_has_the_order_of_its_first_answer(broker: Broker) -> None:
+    broker.create("t", 2)
+    client = Client(broker)
+    assert client.indexes((7, 0), (1, 0), (0, 9)) == [1, 0, 7]
+    append(broker.partitions["t", 1], 3)
+    assert client.indexes() == [1, 0, 7]
 
 
 def test_versions_before_sessions_have_none(broker: Broker) -> None:

@@ -208,10 +208,12 @@ class _Fetching:
         session = self._session
         topics: list[FetchableTopicResponse] = []
         last: bytes | str | None = None
+        is_full, has_unknown = self._is_full, self.reads.has_unknown
         for watched, data in self._in_order():
-            if not _is_news(watched, data) and not self._is_full:
+            if not _is_news(watched, data) and not is_full:
                 continue
-            if data.records:
+            # A new session has the order of its first answer; later who got records comes last.
+            if has_unknown if is_full else data.records:
                 session.move_to_end(watched)
             name = watched.topic_id if session.uses_topic_ids else watched.topic
             if name == last:
