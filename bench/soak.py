@@ -6,6 +6,7 @@ where memory or descriptors have grown, or p99 has more than doubled.
 """
 
 import argparse
+import contextlib
 import os
 import random
 import re
@@ -128,10 +129,8 @@ def mutated(bootstrap: str, dice: random.Random) -> None:
     with _connect(bootstrap) as connection:
         connection.sendall(frame)
         connection.settimeout(0.2)
-        try:
+        with contextlib.suppress(TimeoutError):
             connection.recv(1000)
-        except TimeoutError:
-            pass
 
 
 HOSTILE: list[Callable[[str, random.Random], None]] = [
