@@ -33,7 +33,7 @@ from ottla.storage.format_index import (
 )
 from ottla.storage.format_names import FileKind
 
-BATCH_SIZE_MAX = 128 << 20  # more than a request may carry (socket.request.max.bytes)
+BATCH_SIZE_MAX = 32 << 20  # for the same reason as DECOMPRESSED_SIZE_MAX
 TEXT_SIZE_MAX = 8 << 20  # a checkpoint of 100,000 partitions has 4 MB
 INT32_MAX = (1 << 31) - 1
 

@@ -47,7 +47,8 @@ from ottla.protocol.wire import ProtocolError
 Fields = dict[str, Any]
 Read = Callable[[int, int], bytes]  # (position, size) -> the bytes there; fewer at the file's end
 
-DECOMPRESSED_SIZE_MAX = 128 << 20  # a batch that grows beyond this is an attack, not data
+# In JSON each byte takes about eight times its memory; larger batches are told, but not decoded.
+DECOMPRESSED_SIZE_MAX = 32 << 20
 HEADERS_MAX = 100_000  # the same of a record
 PIECE_SIZE = 1 << 20
 

@@ -6,6 +6,7 @@ import os
 import random
 import subprocess
 import sys
+import tracemalloc
 from collections import Counter
 from pathlib import Path
 from typing import Any
@@ -335,6 +336,20 @@ def test_a_batch_that_is_too_large_is_not_decoded(
     monkeypatch.setattr(dump_rows, "BATCH_SIZE_MAX", 78)
     _, complaints = for_people(write(tmp_path, LOG, WHOLE), with_records=True)
     assert "records of a batch of 79 bytes are not decoded" in complaints
+
+
+def test_a_small_batch_that_grows_without_end_takes_no_memory(tmp_path: Path) -> None:
+    batch = build_batch(
+        {"records": [{"value": bytes(100 << 20)}], "attributes": {"compression": "zstd"}}
+    )
+    assert len(batch) < 10_000
+    path = write(tmp_path, LOG, batch)
+    tracemalloc.start()
+    _, complaints = for_people(path, with_records=True)
+    _, peak = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert "decompresses to more bytes than allowed" in complaints
+    assert peak < 100 << 20
 
 
 def test_a_record_of_an_unknown_message_is_shown_as_it_is(tmp_path: Path) -> None:
