@@ -75,7 +75,8 @@ class Ottla:
 
     def command(self) -> list[str]:
         listen = f"{self._host}:{self.port}"
-        command = [sys.executable, "-m", "ottla", "serve", "--listen", listen]
+        # SIGABRT to a broker that hangs shows where, in its log.
+        command = [sys.executable, "-X", "faulthandler", "-m", "ottla", "serve", "--listen", listen]
         command += ["--data", str(self.data_dir)]
         for name, value in self._settings.items():
             command += ["--set", f"{name}={value}"]
@@ -109,7 +110,8 @@ class Ottla:
         try:
             code = self._broker.wait(STOP_TIMEOUT_S)
         except subprocess.TimeoutExpired:
-            self.kill()
+            self._broker.send_signal(signal.SIGABRT)
+            self._broker.wait()
             raise RuntimeError(f"Ottla did not stop:\n{self.log_tail()}") from None
         self._forget()
         if code != 0:

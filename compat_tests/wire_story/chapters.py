@@ -50,6 +50,7 @@ CHAPTERS: dict[str, Chapter] = {
     "auto creation": topics.auto_creation,
     "topic partitions": topics.topic_partitions,
     "creating": topics.creating,
+    "creating in vain": topics.creating_in_vain,
     "growing": topics.growing,
     "deleting": topics.deleting,
     "describing configs": configs.describing,
