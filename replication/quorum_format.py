@@ -70,6 +70,10 @@ def format_directories(
     cluster_id = next(filter(None, known), cluster_id) or uuid_text(new_directory_id(random))
     own = directories.online[metadata_path]
     is_new = own.meta is None
+    if is_new and known:
+        # What its topics are would be forgotten, and their logs in the others be strays.
+        reason = f"has no {META_PROPERTIES}, but this node is not new: its metadata log is missing"
+        raise ForeignDirectory(metadata_path, reason)
     for path in sorted(directories.online, key=lambda path: path != metadata_path):
         directory = directories.online[path]
         if directory.meta is not None and directory.meta.directory_id is not None:

@@ -30,6 +30,7 @@ from ottla.storage.errors import CorruptFile
 from ottla.storage.folder import Folder, LogDir
 from ottla.storage.log import Log
 from ottla.storage.long_work import Work
+from ottla.storage.names import parse_folder_name
 from ottla.storage.recovery import create_log, open_log
 from ottla.storage.retention import delete_old_segments
 from ottla.storage.steps import Slices
@@ -104,6 +105,7 @@ class MetadataLog:
         """`CorruptFile` where something is missing that was there."""
         files, config, now = self._log_dir.files, self._settings.log_config, self._now()
         if not files.exists(self._path):
+            self._refuse_topics()
             self.log = create_log(self._log_dir, TOPIC, 0, config, topic_id=TOPIC_ID, now=now)
             return
         self.snapshots = find_snapshots(files, self._path)
@@ -121,6 +123,14 @@ class MetadataLog:
             self.log.is_settled = False
         self._join(newest, now)
         yield from self._read_history()
+
+    def _refuse_topics(self) -> None:
+        """A directory that Kafka has formatted, and that never ran, has no log yet; but one with
+        topics has lost it."""
+        for name in self._log_dir.files.list(self._log_dir.path):
+            if parse_folder_name(name) is not None:
+                reason = f"the metadata log is missing, and {name} is there"
+                raise CorruptFile(self._path, where="", reason=reason)
 
     def _join(self, newest: Position | None, now: Now) -> None:
         """Makes one of the log and its newest snapshot."""

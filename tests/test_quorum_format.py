@@ -106,6 +106,15 @@ def test_a_directory_of_before_directory_ids_gets_one() -> None:
     assert files.list("data") == [".lock", "meta.properties"], "it was formatted long ago"
 
 
+def test_a_node_that_is_not_new_is_not_given_a_new_metadata_log() -> None:
+    files = MemoryFiles()
+    formatted(files)
+    files.rename("data", "more")
+    with pytest.raises(ForeignDirectory, match=r"data: has no .* its metadata log is missing"):
+        formatted(files, paths=("data", "more"))
+    assert files.list("data") == [".lock"]
+
+
 @pytest.mark.parametrize("folder", ["topic-0", "__cluster_metadata-0"])
 def test_logs_that_nobody_claims_are_not_taken_over(folder: str) -> None:
     files = MemoryFiles()

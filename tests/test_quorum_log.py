@@ -80,6 +80,13 @@ def test_a_new_log_is_empty() -> None:
     assert (log.end, log.newest, log.history) == (Position(0, 0), None, [])
 
 
+def test_a_log_that_is_gone_is_missed_when_there_are_topics() -> None:
+    files = disk()
+    files.make_directory("data/topic-0")
+    with pytest.raises(CorruptFile, match="the metadata log is missing, and topic-0 is there"):
+        opened(files)
+
+
 def test_reading_begins_with_the_batch_that_holds_the_offset() -> None:
     log = opened(disk())
     for names in (["a"], ["b", "c", "d"], ["e"]):
