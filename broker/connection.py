@@ -67,7 +67,11 @@ class Connection(BufferedProtocol):
     def __init__(self, server: Server, listener: str) -> None:
         self._server = server
         self.listener = listener
-        self._reader = FrameReader(server.receive_buffer, size_max=server.request_size_max)
+        self._reader = FrameReader(
+            server.receive_buffer,
+            size_max=server.request_size_max,
+            buffers=server.frame_buffers,
+        )
         self._transport: Transport | None = None
         self._fd = -1
         self._answer: Awaitable[list[Buffer] | None] | None = None

@@ -11,6 +11,7 @@ import socket as sockets
 from typing import NamedTuple
 
 from ottla.broker.connection import Connection
+from ottla.protocol.frames import FrameBuffers
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -63,6 +64,7 @@ class Server:
         self.serve = serve
         self.request_size_max = limits.request_size_max
         self.receive_buffer = memoryview(bytearray(_RECEIVED_BYTES_MAX))
+        self.frame_buffers = FrameBuffers()
         self.now_ms = world.now().monotonic_ms
         """The time of the last sweep: near enough for idle connections."""
         self._servers: list[AbstractServer] = []

@@ -25,11 +25,48 @@ REQUEST_SIZE_MAX = 100 << 20
 UNAUTHENTICATED_SIZE_MAX = 512 << 10
 
 _FIRST_BYTES = 64 << 10
+_REUSED_BYTES = (1 << 20) + (64 << 10)
+_REUSED_COUNT = 4
 _SIZE = Struct(">i")
 _REQUEST_HEADER = Struct(">hhih")
 _RESPONSE_HEADER = Struct(">ii")
 # What unknown tagged fields of a header may be charged (see memory.UNKNOWN_TAG_BYTES).
 _HEADER_TAG_ALLOWANCE = 1 << 16
+
+
+class FrameBuffers:
+    """Memory for frames of about a mebibyte, as producers send them, used again and again: a new
+    bytearray is filled with zeros first, and one that grows is copied.
+
+    It is given to peers that have sent a good part already; others pay with each byte."""
+
+    __slots__ = ("_buffers",)
+
+    def __init__(self) -> None:
+        self._buffers: list[bytearray] = []
+
+    def take(self, size: int) -> memoryview | None:
+        """No other's as long as a view of it lives; None if there is none."""
+        if size > _REUSED_BYTES:
+            return None
+        for buffer in self._buffers:
+            if _is_idle(buffer):
+                return memoryview(buffer)[:size]
+        if len(self._buffers) == _REUSED_COUNT:
+            return None
+        buffer = bytearray(_REUSED_BYTES)
+        self._buffers.append(buffer)
+        return memoryview(buffer)[:size]
+
+
+def _is_idle(buffer: bytearray) -> bool:
+    try:
+        # Refused while a view is left; else it changes nothing.
+        buffer.append(0)
+        buffer.pop()
+    except BufferError:
+        return False
+    return True
 
 
 class FrameReader:
@@ -38,13 +75,20 @@ class FrameReader:
     Ask `buffer` where to receive, then say how many bytes came with `received`.
     """
 
-    __slots__ = ("_filled", "_prefix", "_shared", "_size", "_unfinished", "size_max")
+    __slots__ = ("_buffers", "_filled", "_prefix", "_shared", "_size", "_unfinished", "size_max")
 
-    def __init__(self, shared: memoryview, *, size_max: int = REQUEST_SIZE_MAX) -> None:
+    def __init__(
+        self,
+        shared: memoryview,
+        *,
+        size_max: int = REQUEST_SIZE_MAX,
+        buffers: FrameBuffers | None = None,
+    ) -> None:
         self.size_max = size_max
+        self._buffers = buffers
         self._shared = shared
         self._prefix = b""  # of a size that has not come whole
-        self._unfinished: bytearray | None = None
+        self._unfinished: bytearray | memoryview | None = None
         self._size = 0  # of the unfinished frame
         self._filled = 0
 
@@ -100,6 +144,12 @@ class FrameReader:
 
     def _begin(self, size: int, start: memoryview) -> None:
         self._size, self._filled = size, len(start)
+        if len(start) >= _FIRST_BYTES and self._buffers is not None:
+            reused = self._buffers.take(size)
+            if reused is not None:
+                reused[: len(start)] = start
+                self._unfinished = reused
+                return
         self._unfinished = bytearray(min(size, max(2 * len(start), _FIRST_BYTES)))
         self._unfinished[: len(start)] = start
 

@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from ottla.broker.connection import Connection
+from ottla.protocol.frames import FrameBuffers
 from ottla.protocol.wire import Buffer
 
 Pieces = list[Buffer]
@@ -56,6 +57,7 @@ class FakeServer:
     def __init__(self, loop: AbstractEventLoop) -> None:
         self.loop = loop
         self.receive_buffer = memoryview(bytearray(4096))
+        self.frame_buffers = FrameBuffers()
         self.now_ms = 0
         self.served: list[bytes] = []
         self.waiting: list[tuple[bytes, Future[Pieces | None]]] = []

@@ -12,6 +12,7 @@ from ottla.protocol.apis import APIS, Api
 from ottla.protocol.frames import (
     REQUEST_SIZE_MAX,
     UNAUTHENTICATED_SIZE_MAX,
+    FrameBuffers,
     FrameReader,
     encode_request,
     encode_response,
@@ -417,3 +418,46 @@ def test_the_first_request_of_a_connection() -> None:
     for data, version in ((sent, 4), (unknown, 99)):
         read = read_request(data[4:])
         assert (read.api, read.version, read.client_id) == (API_VERSIONS, version, "c")
+
+
+# --- memory that is used again --------------------------------------------------------------
+
+
+def received_in_parts(reader: FrameReader, data: bytes) -> list[memoryview]:
+    frames = []
+    while data:
+        buffer = reader.buffer()
+        part, data = data[: len(buffer)], data[len(buffer) :]
+        buffer[: len(part)] = part
+        frames += reader.received(len(part))
+    return frames
+
+
+def test_a_large_frame_is_received_into_memory_that_is_used_again() -> None:
+    buffers = FrameBuffers()
+    reader = FrameReader(memoryview(bytearray(200_000)), buffers=buffers)
+    content = [bytes([number]) * 900_000 for number in range(3)]
+    places = set()
+    for each in content:
+        (found,) = received_in_parts(reader, len(each).to_bytes(4, "big") + each)
+        assert bytes(found) == each
+        places.add(id(found.obj))
+        found.release()
+    assert len(places) == 1
+
+
+def test_a_frame_that_somebody_keeps_is_not_written_over() -> None:
+    buffers = FrameBuffers()
+    reader = FrameReader(memoryview(bytearray(200_000)), buffers=buffers)
+    kept = []
+    for number in range(8):
+        content = bytes([number]) * 900_000
+        kept += received_in_parts(reader, len(content).to_bytes(4, "big") + content)
+    assert [bytes(each[:1]) for each in kept] == [bytes([number]) for number in range(8)]
+    assert all(each == each[:1].tobytes() * 900_000 for each in kept)
+
+
+def test_who_has_sent_little_gets_little_memory() -> None:
+    reader = FrameReader(memoryview(bytearray(200_000)), buffers=FrameBuffers())
+    assert received_in_parts(reader, (1_000_000).to_bytes(4, "big") + bytes(1000)) == []
+    assert reader.held_bytes <= 64 << 10
