@@ -56,7 +56,8 @@ class Consuming:
                 self._scenario.note("consumer", self._plan.number, repr(error))
                 await asyncio.sleep(RETRY_S)
             finally:
-                with suppress(KafkaError, asyncio.TimeoutError):
+                # aiokafka lets the end of its own tasks through.
+                with suppress(KafkaError, asyncio.TimeoutError, asyncio.CancelledError):
                     await asyncio.wait_for(consumer.stop(), 60)
 
     def _made(self) -> Any:

@@ -12,6 +12,10 @@ from typing import NamedTuple
 Partition = tuple[str, int]
 
 
+# No node is back so soon.
+UNREAD_S = 0.001
+
+
 class Broken(AssertionError):
     """The broker did not keep its word."""
 
@@ -44,6 +48,9 @@ class Ledger:
     seen: dict[Partition, dict[int, bytes]] = field(default_factory=dict)
     bounds: dict[Partition, int] = field(default_factory=dict)
     """What lies at or above it a cut of the power may have taken, once at least."""
+    cut_s: float = 0.0
+    """When the power was cut last, and what was flushed then."""
+    flushed: dict[Partition, int] = field(default_factory=dict)
     unsure_lines: bool = False
     """Connections were cut: a request of an old one may be served behind one of the next."""
     acknowledged_count: int = 0
@@ -55,9 +62,12 @@ class Ledger:
     def send(self, partition: Partition, sent: Sent) -> None:
         self.sent.setdefault(partition, {})[sent.value] = sent
 
-    def acknowledge(self, partition: Partition, value: bytes, offset: int) -> None:
+    def acknowledge(self, partition: Partition, value: bytes, offset: int, *, now_s: float) -> None:
         sent = self.sent[partition][value]
         sent.is_acknowledged, sent.offset = True, offset
+        if self.cut_s and now_s < self.cut_s + UNREAD_S:
+            # It had come before the cut, and is only read now.
+            sent.may_be_lost = offset >= self.flushed.get(partition, 0)
         self.acknowledged_count += 1
 
     def see(self, partition: Partition, offset: int, value: bytes) -> None:
@@ -67,13 +77,14 @@ class Ledger:
         before = seen.setdefault(offset, value)
         if before != value:
             if offset < self.bounds.get(partition, offset + 1):
-                raise Broken(f"{partition} at {offset}: {before!r} and later {value!r}")
+                raise Broken(f"{partition} at {offset}: {_short(before)} and later {_short(value)}")
             seen[offset] = value
         if value not in self.sent.get(partition, {}):
-            raise Broken(f"{partition} at {offset}: nobody sent {value!r}")
+            raise Broken(f"{partition} at {offset}: nobody sent {_short(value)}")
 
-    def power_cut(self, flushed: dict[Partition, int]) -> None:
+    def power_cut(self, flushed: dict[Partition, int], *, now_s: float) -> None:
         """Up to where each log was flushed; nothing behind it was promised to stay."""
+        self.cut_s, self.flushed = now_s, flushed
         for partition in self.sent:
             bound = flushed.get(partition, 0)
             self.bounds[partition] = min(bound, self.bounds.get(partition, bound))
@@ -92,7 +103,7 @@ class Ledger:
             if stored.offset != expected:
                 raise Broken(f"{partition}: {stored.offset} stands where {expected} should")
             if stored.value not in sent:
-                raise Broken(f"{partition} at {stored.offset}: nobody sent {stored.value!r}")
+                raise Broken(f"{partition} at {stored.offset}: nobody sent {_short(stored.value)}")
             if stored.epoch < epoch:
                 raise Broken(f"{partition} at {stored.offset}: epoch {stored.epoch} behind {epoch}")
             epoch = stored.epoch
@@ -107,15 +118,19 @@ class Ledger:
         for each in sent.values():
             found = places.get(each.value, [])
             if each.is_idempotent and len(found) > 1:
-                raise Broken(f"{partition}: {each.value!r} is there {len(found)} times: {found}")
+                raise Broken(
+                    f"{partition}: {_short(each.value)} is there {len(found)} times: {found}"
+                )
             if each.is_acknowledged and each.may_be_lost and not found:
                 self.lost_count += 1
             if not each.is_acknowledged or each.may_be_lost:
                 continue
             if not found:
-                raise Broken(f"{partition}: {each.value!r} was acknowledged and is gone: {each}")
+                raise Broken(f"{partition}: {_short(each.value)} was acknowledged and is gone")
             if each.offset >= 0 and each.offset not in found:
-                raise Broken(f"{partition}: {each.value!r} is not at {each.offset} but {found}")
+                raise Broken(
+                    f"{partition}: {_short(each.value)} is not at {each.offset} but {found}"
+                )
 
     def _check_order(
         self, partition: Partition, sent: dict[bytes, Sent], places: dict[bytes, list[int]]
@@ -124,10 +139,11 @@ class Ledger:
         for value, offsets in places.items():
             each = sent[value]
             before = last.get(each.producer)
-            is_behind = before is not None and before.number > each.number
-            if is_behind and (each.is_idempotent or not self.unsure_lines):
-                raise Broken(f"{partition} at {offsets}: {value!r} behind {before}")
             last[each.producer] = each
+            if before is None or before.number < each.number:
+                continue
+            if each.is_idempotent or not self.unsure_lines:
+                raise Broken(f"{partition} at {offsets}: {_short(value)} behind {before.number}")
 
     def _check_seen(self, partition: Partition, log: list[Stored]) -> None:
         bound = self.bounds.get(partition)
@@ -135,4 +151,11 @@ class Ledger:
             if bound is not None and offset >= bound:
                 continue
             if offset >= len(log) or log[offset].value != value:
-                raise Broken(f"{partition}: a consumer saw {value!r} at {offset}, and it is gone")
+                raise Broken(
+                    f"{partition}: a consumer saw {_short(value)} at {offset}, and it is gone"
+                )
+
+
+def _short(value: bytes) -> str:
+    """Who sent it, and as the how many-th."""
+    return value.rstrip(b"x").decode()

@@ -122,6 +122,7 @@ class Machine:
         self.disk.killed()
 
     def cut_power(self) -> None:
+        self._loop.network.unplug(self.processes[-1])
         self._gone()
         self.disk.crashed()
 

@@ -340,6 +340,18 @@ class Network:
             sock.incoming.error = error
             self._loop.changed(sock.fileno())
 
+    def unplug(self, process: Process) -> None:
+        """What its peers have not read is lost, and they may wait long until they notice."""
+        for sock in [each for each in SOCKETS.values() if each.process is process]:
+            peer = sock.peer
+            if peer is not None:
+                peer.incoming.flying.clear()
+                peer.incoming.arrived.clear()
+                sock.incoming.arrived.clear()
+                sock.is_shut = True  # it says no goodbye
+                at_s = self._loop.time() + self._random.choice((0.0, 0.1, 3.0, 60.0))
+                self._loop.for_nobody(at_s, self._reset, peer, errno.ECONNRESET)
+
     def disconnect(self, process: Process) -> None:
         """The sockets of a process that died: what it had sent still arrives."""
         for sock in [each for each in SOCKETS.values() if each.process is process]:

@@ -88,7 +88,7 @@ def plan_of(seed: int, *, lifetime_s: float = LIFETIME_S, pace: float = 1.0) -> 
             ConsumerPlan(
                 number,
                 _some(random, partitions),
-                random.choice((0, 100, 500)),
+                random.choice((30, 100, 500)),
                 random.choice((1, 1, 1000)),
             )
             for number in range(random.randint(1, 3))

@@ -108,7 +108,8 @@ class Producing:
         if answer is None:
             return  # acks=0: nobody promised anything
         self._scenario.note("acknowledged", *partition, value[:20], answer.offset)
-        self._ledger.acknowledge(partition, value, answer.offset)
+        now_s = self._scenario.loop.time()
+        self._ledger.acknowledge(partition, value, answer.offset, now_s=now_s)
 
     async def _stopped(self, producer: Any) -> None:
         from aiokafka.errors import KafkaError

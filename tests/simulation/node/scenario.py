@@ -178,7 +178,7 @@ class Scenario:
     def _cut_power(self) -> None:
         # Where acks come behind the fsync, nobody was told of anything that is not on the disk.
         if not self.plan.acks_after_fsync:
-            self.ledger.power_cut(self.machine.flushed())
+            self.ledger.power_cut(self.machine.flushed(), now_s=self.loop.time())
         self.machine.cut_power()
 
     async def _fail_disk(self, fault: Fault) -> None:
