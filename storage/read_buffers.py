@@ -10,22 +10,30 @@ import mmap
 
 SIZE_MIN = 128 << 10
 SIZE_MAX = (1 << 20) + (64 << 10)  # a fetch of 1 MiB reads a little more to find its beginning
-_COUNT = 4
+# As many as an answer of 8 MiB holds while the one before it is still being sent.
+_COUNT = 20
+# A busy one costs a look.
+_TRIED = 3
 
 
 class ReadBuffers:
-    __slots__ = ("_buffers",)
+    __slots__ = ("_buffers", "_next")
 
     def __init__(self) -> None:
         self._buffers: list[mmap.mmap] = []
+        # Answers are sent in their order: the buffer that was taken longest ago comes free first.
+        self._next = 0
 
     def take(self, size: int) -> memoryview:
         """Writable memory of this size, no other's as long as a view of it lives."""
         if SIZE_MIN <= size <= SIZE_MAX:
-            for buffer in self._buffers:
+            count = len(self._buffers)
+            for number in range(self._next, self._next + min(count, _TRIED)):
+                buffer = self._buffers[number % count]
                 if _is_idle(buffer):
+                    self._next = (number + 1) % count
                     return memoryview(buffer)[:size]
-            if len(self._buffers) < _COUNT:
+            if count < _COUNT:
                 buffer = mmap.mmap(-1, SIZE_MAX, mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
                 self._buffers.append(buffer)
                 return memoryview(buffer)[:size]
