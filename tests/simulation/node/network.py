@@ -91,13 +91,17 @@ class MemorySocket:
             return EVENT_READ if self.pending else 0
         pipe = self.incoming
         mask = EVENT_READ if pipe.arrived or pipe.eof or pipe.error is not None else 0
-        return mask | (EVENT_WRITE if self._room() > 0 else 0)
+        peer = self.peer
+        # As in a kernel: not for a few bytes, or they would leave one by one.
+        enough = peer.incoming.capacity_bytes // 3 if peer is not None else 0
+        room = self._room()
+        return mask | (EVENT_WRITE if room is None or room > enough else 0)
 
-    def _room(self) -> int:
-        """How much can be sent; where an error is to be found, trying is possible."""
+    def _room(self) -> int | None:
+        """How much can be sent; None where an error is to be found, or a peer that is gone."""
         peer = self.peer
         if peer is None or self.incoming.error is not None or not peer.is_open:
-            return 1
+            return None
         return peer.incoming.capacity_bytes - peer.incoming.queued_bytes
 
     # data
@@ -109,7 +113,7 @@ class MemorySocket:
         if self.is_shut:
             raise _error(errno.EPIPE)
         room = self._room()
-        if room <= 0:
+        if room is not None and room <= 0:
             raise BlockingIOError(errno.EAGAIN, "full")
         taken = bytes(memoryview(data).cast("B")[:room])
         self.network.send(self, taken)
