@@ -197,11 +197,16 @@ class Quorum:
 
     def _refuse_others(self, voters: Voters) -> None:
         """Nodes do not talk to each other yet."""
-        if voters.ids != [self._me.id] or voters.find(self._me) is None:
-            named = ", ".join(map(str, voters.ids)) or "nobody"
+        reason = ""
+        ids = voters.ids
+        if ids == [self._me.id] and self._configured_voters:
+            ids = self._configured_voters
+        if ids != [self._me.id]:
+            named = ", ".join(map(str, ids)) or "nobody"
             reason = f"the quorum's voters are {named}; node {self._me.id} cannot lead it alone"
-            if voters.ids == [self._me.id]:
-                reason = "this directory is not the one that the quorum's voter was registered with"
+        elif voters.find(self._me) is None:
+            reason = "this directory is not the one that the quorum's voter was registered with"
+        if reason:
             raise CorruptFile(self._metadata.files_path, where="", reason=reason)
 
     def _write_election(self, outcome: Outcome) -> None:

@@ -544,6 +544,12 @@ def test_a_quorum_of_others_is_refused(configured: tuple[int, ...]) -> None:
         rig.life(nothing)
 
 
+def test_a_configuration_that_names_others_is_not_passed_over() -> None:
+    rig = Rig(configured_voters=[1, 2, 3])
+    with pytest.raises(CorruptFile, match="voters are 1, 2, 3; node 1 cannot lead it alone"):
+        rig.life(nothing)
+
+
 def test_the_quorum_describes_itself() -> None:
     rig = Rig()
 
