@@ -70,8 +70,10 @@ def tell(
     return rig.run(all_of_it())
 
 
-def disk_with(paths: Sequence[str]) -> MemoryFiles:
-    files = MemoryFiles()
+def disk_with(
+    paths: Sequence[str], *, delay_s: Callable[[str, str], float] | None = None
+) -> MemoryFiles:
+    files = MemoryFiles(delay_s=delay_s)
     for path in paths:
         files.make_directory(path)
     files.sync_directory_now("")

@@ -1,11 +1,13 @@
 """Replicas on their way from one log directory to another, in a whole node."""
 
 from asyncio import sleep
+from random import Random
 
 import pytest
 
 from ottla.protocol.errors import ErrorCode
 from ottla.protocol.messages.topics import DeleteTopicsRequest
+from ottla.storage.memory_disk import Crash
 from ottla.storage.memory_files import MemoryFiles
 from tests.node_rig import Node, disk_with, tell
 from tests.test_replicas import TWO, append, create, move, places
@@ -69,6 +71,11 @@ def test_a_replica_moves_with_all_that_it_holds() -> None:
     tell(story, paths=TWO)
 
 
+def slow_disk() -> MemoryFiles:
+    """Bringing something to disk takes a while, in which much happens."""
+    return disk_with(TWO, delay_s=lambda kind, path: 0.005)
+
+
 @pytest.mark.parametrize("after_fsync", ["true", "false"])
 def test_a_replica_that_is_in_use_moves_all_the_same(after_fsync: str) -> None:
     async def story(node: Node) -> None:
@@ -84,13 +91,38 @@ def test_a_replica_that_is_in_use_moves_all_the_same(after_fsync: str) -> None:
             if not partition.has_counted(end, 1):
                 partition.when_counted(end, 1, acknowledged.append)
             if number % 7 == 0:
-                await sleep(0)
+                await sleep(0.002)
+        waiting = 200 - len(acknowledged)
         await settled(node)
         assert not any(acknowledged)
+        assert len(acknowledged) == (200 if after_fsync == "true" else 0), waiting
         assert await places(node) == {("a", 0, False): OTHER[here]}
         assert contents(node)[1] == 201
 
-    tell(story, paths=TWO, settings=[f"ottla.ack.after.fsync={after_fsync}"])
+    settings = [f"ottla.ack.after.fsync={after_fsync}"]
+    tell(story, files=slow_disk(), paths=TWO, settings=settings)
+
+
+def test_what_was_safe_on_disk_is_safe_in_the_other_directory() -> None:
+    files = slow_disk()
+
+    async def story(node: Node) -> MemoryFiles:
+        await create(node)
+        for _ in range(20):
+            append(node)
+        log = node.broker.logs.current[KEY]
+        await log.flush()
+        await move(node, OTHER[(await places(node))["a", 0, False]])
+        while node.broker.logs.current[KEY] is log:
+            await sleep(0.001)
+        return files.crash(Random(1), Crash.SYNCED)
+
+    left = tell(story, files=files, paths=TWO)
+
+    async def later(node: Node) -> None:
+        assert node.broker.logs.current[KEY].log_end_offset == 60
+
+    tell(later, files=left, paths=TWO)
 
 
 def test_records_that_were_deleted_stay_deleted() -> None:
@@ -102,11 +134,14 @@ def test_records_that_were_deleted_stay_deleted() -> None:
         partition.delete_records(5)
         await move(node, OTHER[(await places(node))["a", 0, False]])
         partition.delete_records(7)
+        await sleep(0.003)
+        partition.delete_records(9)
+        assert node.broker.logs.future
         await settled(node)
-        assert partition.log.log_start_offset == 7
+        assert partition.log.log_start_offset == 9
         assert contents(node)[1] == 12
 
-    tell(story, paths=TWO)
+    tell(story, files=slow_disk(), paths=TWO)
 
 
 def test_whoever_changes_his_mind_leaves_nothing_behind() -> None:

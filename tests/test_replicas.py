@@ -176,6 +176,10 @@ def test_a_directory_that_is_offline_says_so() -> None:
         assert found["one"].error_code == 0
         assert await move(node, "two", "a", 1 - lost[1]) == ["KAFKA_STORAGE_ERROR"]
         assert await move(node, "one", "a", lost[1]) == ["KAFKA_STORAGE_ERROR"]
+        # The controller has looked for another leader; none is made of nothing.
+        partition = node.broker.image.topics.by_name["a"].partitions[lost[1]]
+        assert partition.leader == -1
+        assert lost[:2] not in node.broker.logs.current
 
     tell(story, files=files, paths=TWO)
 
