@@ -158,12 +158,8 @@ class Quorum:
         """Reads all, and leads where this node is the only voter: then the listener knows
         everything at the end. A StorageError or a KafkaError says why it cannot."""
         metadata = self._metadata
-        try:
-            yield from metadata.opening()
-            election, voter_ids = self._read_election()
-        except StorageError as error:
-            self._log_dir.refused(error)
-            raise
+        yield from metadata.opening()
+        election, voter_ids = self._read_election()
         voters = self._voters(voter_ids)
         self._raft = Raft(
             self._me,
