@@ -198,7 +198,12 @@ class PartitionChange:
             return
         candidates = dict.fromkeys((*self.elr, *self.old.isr))
         gone = (*self.isr, *self.unclean)
-        self.elr = [replica for replica in candidates if replica not in gone]
+        self.elr = [
+            # Kafka keeps those here that a reassignment has taken away.
+            replica
+            for replica in candidates
+            if replica in self.replicas and replica not in gone
+        ]
 
     def _put_elr(self, record: PartitionChangeRecord) -> None:
         if record.isr is not None or self.min_isr is None:
