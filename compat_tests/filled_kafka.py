@@ -30,7 +30,7 @@ from ottla.protocol.schema import decode
 
 CODECS = ("none", "gzip", "snappy", "lz4", "zstd")
 SEGMENT_BYTES = 5_000
-TOPICS = ("codecs", "idempotent", "transactions", "deleted", "stamped")
+TOPICS = ("codecs", "idempotent", "transactions", "deleted", "stamped", "compacted")
 _PRODUCE_VERSION = 9
 NOT_YET = (KafkaError.NOT_LEADER_FOR_PARTITION, KafkaError.LEADER_NOT_AVAILABLE)
 
@@ -50,17 +50,20 @@ class Told:
 
 def fill(kafka: Kafka) -> None:
     """All codecs, idempotent producers, transactions that were committed, aborted and are open,
-    a log that begins in the midst of a segment, LogAppendTime."""
+    a log that begins in the midst of a segment, LogAppendTime, a log that was cleaned."""
     segment_bytes = "segment.bytes" if kafka.version < "4" else "internal.segment.bytes"
     with Admin(kafka) as admin:
         small = {segment_bytes: str(SEGMENT_BYTES), "index.interval.bytes": "500"}
-        stamped = small | {"message.timestamp.type": "LogAppendTime"}
+        others = {
+            "stamped": {"message.timestamp.type": "LogAppendTime"},
+            "compacted": {"cleanup.policy": "compact", "min.cleanable.dirty.ratio": "0.01"},
+        }
         admin.create_topics(
             {
                 topic: {
                     "num_partitions": 1,
                     "replication_factor": 1,
-                    "configs": stamped if topic == "stamped" else small,
+                    "configs": small | others.get(topic, {}),
                 }
                 for topic in TOPICS
             }
@@ -68,15 +71,34 @@ def fill(kafka: Kafka) -> None:
         for codec in CODECS:
             produce(kafka, "codecs", 120, compression=codec)
             produce(kafka, "stamped", 60, compression=codec)
+            produce(kafka, "compacted", 130, compression=codec, all_keyed=True)
         for number in range(3):
             produce(kafka, "idempotent", 90 + number, idempotent=True)
         produce(kafka, "deleted", 400)
         admin.delete_records({TopicPartition("deleted", 0): 205})
         transact(kafka)
+    wait_for_cleaning(kafka)
+
+
+def wait_for_cleaning(kafka: Kafka) -> None:
+    """The cleaner says how far it came once it has done something."""
+    checkpoint = kafka.data_dir / "cleaner-offset-checkpoint"
+    pause = threading.Event()
+    for _ in range(300):
+        if "compacted 0 " in checkpoint.read_text():
+            return
+        pause.wait(0.1)
+    raise RuntimeError("Kafka has cleaned nothing")
 
 
 def produce(
-    kafka: Kafka, topic: str, count: int, *, compression: str = "none", idempotent: bool = False
+    kafka: Kafka,
+    topic: str,
+    count: int,
+    *,
+    compression: str = "none",
+    idempotent: bool = False,
+    all_keyed: bool = False,
 ) -> None:
     producer = Producer(
         {
@@ -87,15 +109,15 @@ def produce(
             "linger.ms": 5,
         }
     )
-    send(producer, topic, count)
+    send(producer, topic, count, all_keyed=all_keyed)
     assert producer.flush(30) == 0
 
 
-def send(producer: Any, topic: str, count: int) -> None:
+def send(producer: Any, topic: str, count: int, *, all_keyed: bool = False) -> None:
     for number in range(count):
         producer.produce(
             topic,
-            key=None if number % 17 == 0 else f"key-{number % 20}".encode(),
+            key=None if number % 17 == 0 and not all_keyed else f"key-{number % 20}".encode(),
             value=None if number % 13 == 0 else f"value {number} ".encode() * (number % 9),
             headers=[("trace", b"\x01"), ("empty", None)] if number % 5 == 0 else None,
             partition=0,

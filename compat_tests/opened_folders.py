@@ -1,5 +1,6 @@
 """A log directory of Apache Kafka's, opened by us: what we read there, and what we add to it."""
 
+from dataclasses import replace
 from pathlib import Path
 from random import Random
 
@@ -13,7 +14,7 @@ from ottla.protocol.records import (
     read_control,
 )
 from ottla.storage.clock import Now
-from ottla.storage.config import LogConfig
+from ottla.storage.config import COMPACT, LogConfig
 from ottla.storage.disk_files import DiskFiles
 from ottla.storage.log import Isolation, Log
 from ottla.storage.log_dirs import open_log_directories
@@ -23,6 +24,7 @@ from ottla.storage.steps import exhaust
 from tests.log_rig import batches
 
 CONFIG = LogConfig(segment_bytes=SEGMENT_BYTES, index_interval_bytes=500)
+COMPACTED = replace(CONFIG, cleanup_policy=frozenset({COMPACT}))
 COMMITTED, ABORTED = 900_001, 900_002
 _READ_BYTES = 4_000
 
@@ -33,15 +35,15 @@ class OpenedFolders:
     def __init__(self, directory: Path, *, wall_ms: int) -> None:
         self.now = Now(0, wall_ms)
         self._files = DiskFiles()
-        directories = open_log_directories(self._files, [str(directory)])
+        self._directories = open_log_directories(self._files, [str(directory)])
         self._logs = Logs(
             self._files,
-            directories,
+            self._directories,
             random=Random(1),
             default_config=CONFIG,
             verifies_transactions=False,
         )
-        exhaust(self._logs.opening(lambda topic: CONFIG, self.now))
+        exhaust(self._logs.opening(_config_of, self.now))
         assert not self._logs.refused and not self._logs.offline
 
     def log(self, topic: str) -> Log:
@@ -50,6 +52,11 @@ class OpenedFolders:
     def close(self, *, broker_epoch: int) -> None:
         exhaust(self._logs.closing(broker_epoch=broker_epoch))
         self._files.close()
+
+    def crash(self) -> None:
+        """The process is killed: only its lock goes."""
+        self._files.close()
+        self._directories.release()
 
     def append(self, log: Log, *, count: int = 30) -> None:
         """As the next leader: plain batches, and transactions that are committed and aborted."""
@@ -101,6 +108,10 @@ class OpenedFolders:
             Record(i, self.now.wall_ms, b"key", f"{text} {i}".encode(), (("ottla", b"1"),))
             for i in range(count)
         ]
+
+
+def _config_of(topic: str) -> LogConfig:
+    return COMPACTED if topic == "compacted" else CONFIG
 
 
 def rows(log: Log) -> list[Row]:
