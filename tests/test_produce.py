@@ -340,6 +340,18 @@ def test_acks_all_waits_for_the_followers_of_every_partition(broker: Broker) -> 
     assert broker.loop.time() < 1
 
 
+def test_who_waits_holds_no_memory_of_the_request(broker: Broker) -> None:
+    broker.create("t", **THREE)
+    received = bytearray(batch(3))
+    asked = request(("t", 0, memoryview(received)), acks=-1)
+    context = Context(APIS[0], 9, 1, "test", broker.connection)  # type: ignore[arg-type]
+    answer: Any = produce(broker, context, asked)  # type: ignore[arg-type]
+    received.append(0)  # refused while a view is left
+    for replica in (2, 3):
+        fetched(broker, "t", 0, replica, 3)
+    assert broker.run(answer).responses[0].partition_responses[0].error_code == 0
+
+
 def test_what_comes_too_late_is_timed_out_with_its_offset(broker: Broker) -> None:
     broker.create("t", 2, **THREE)
     asked = request(("t", 0, batch(3)), ("t", 1, batch(4)), acks=-1, timeout_ms=700)

@@ -210,6 +210,8 @@ class _Producing:
                 zstd_allowed=self.zstd_allowed,
             )
             self.broker.is_changing = False
+            # The memory that it came in is free for others, however long the answer takes.
+            data.records = None
         except KafkaError as error:
             self.broker.is_changing = False
             return self._refused(topic, index, partition, error)
