@@ -231,15 +231,17 @@ def test_a_full_disk_keeps_entries_in_memory() -> None:
 # --- aborted transactions -----------------------------------------------------------------
 
 
-def aborted(first: int, last: int, stable: int | None = None) -> AbortedTransaction:
-    return AbortedTransaction(7, first, last, last + 1 if stable is None else stable)
+def aborted(
+    first: int, last: int, stable: int | None = None, *, producer_id: int = 7
+) -> AbortedTransaction:
+    return AbortedTransaction(producer_id, first, last, last + 1 if stable is None else stable)
 
 
 def filled_transactions() -> TransactionIndex:
     index = segment().transaction_index
     # The third was open while the fourth came and went.
     entries = [aborted(1000, 1009), aborted(1010, 1019), aborted(1040, 1049, 1030)]
-    for entry in [*entries, aborted(1030, 1059)]:
+    for entry in [*entries, aborted(1030, 1059, producer_id=8)]:
         index.append(entry)
     return index
 
