@@ -51,6 +51,7 @@ class Life:
 
     def step(self) -> None:
         before, offset = self.image, self.cluster.offset
+        self.proposed: list[int] = []
         step = self.dice.choice(self.steps)
         try:
             step()
@@ -101,6 +102,7 @@ class Life:
             return
         others = [replica for replica in partition.replicas if replica != partition.leader]
         isr = [partition.leader, *self.dice.sample(others, self.dice.randint(0, len(others)))]
+        self.proposed = isr
         alter(
             self.cluster,
             isr,
@@ -130,7 +132,8 @@ class Life:
             old = before.topics.by_id[topic.id].partitions
             for index, partition in topic.partitions.items():
                 self.check_partition(partition)
-                check_change(old[index], partition, may_be_unclean=may_be_unclean)
+                has_all = {*old[index].isr, *old[index].elr, *self.proposed}
+                check_change(old[index], partition, has_all, may_be_unclean=may_be_unclean)
 
     def check_partition(self, partition: PartitionRegistration) -> None:
         assert len(partition.directories) == len(partition.replicas)
@@ -149,13 +152,17 @@ class Life:
 
 
 def check_change(
-    old: PartitionRegistration, new: PartitionRegistration, *, may_be_unclean: bool
+    old: PartitionRegistration,
+    new: PartitionRegistration,
+    has_all: set[int],
+    *,
+    may_be_unclean: bool,
 ) -> None:
+    """`has_all` are those that have everything that was promised."""
     assert new.leader_epoch >= old.leader_epoch
     assert (new.partition_epoch > old.partition_epoch) is (new != old)
     if new.leader != old.leader:
         assert new.leader_epoch > old.leader_epoch
-    has_all = {*old.isr, *old.elr}
     if new.leader != NO_LEADER and new.leader not in has_all and not may_be_unclean:
         # Only the last leader, which is known to have come back from a breakdown.
         assert old.last_known_elr == (new.leader,)
