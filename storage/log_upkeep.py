@@ -135,10 +135,11 @@ class LogUpkeep(LogView):
         for lost in a crash."""
         base_offset = self.log_end_offset
         if last_offset - base_offset > RELATIVE_OFFSET_MAX:
+            # There is nothing in between that could be lost.
             self.flush_now()
-            promise = Promise(recovery_point=self.recovery_point)
+            promise = Promise(recovery_point=next_offset)
             self.folder.log_dir.promise((self.topic, self.partition), promise)
-            base_offset = next_offset
+            self.recovery_point = base_offset = next_offset
         self._newest = None
         is_flushed = self.recovery_point >= self.log_end_offset
         segment = self.segments.roll(base_offset, now, is_flushed=is_flushed)
