@@ -46,7 +46,12 @@ class Controller:
         """`image` is what the log says so far, committed or not."""
         image = Image() if image is None else image
         self._state = ControllerState(
-            node_id, cluster_id, random, rules, settings or ControllerSettings(), image
+            node_id=node_id,
+            cluster_id=cluster_id,
+            random=random,
+            rules=rules,
+            settings=settings or ControllerSettings(),
+            image=image,
         )
         for name in image.topics.by_name:
             self._remember(name)

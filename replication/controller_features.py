@@ -90,7 +90,9 @@ def _updated(state: ControllerState, update: FeatureUpdateKey) -> list[Versioned
     if name == METADATA_VERSION:
         _check_metadata_downgrade(current, level, update.upgrade_type)
     elif name == KRAFT_VERSION:
-        if level != current:
+        if level > current:
+            raise refused("The controller does not support raising it yet.")
+        if level < current:
             raise refused("Can't downgrade the version of this feature.")
         return []
     return [level_record(name, level)]

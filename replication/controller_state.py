@@ -7,7 +7,6 @@ they return an Outcome, or raise a KafkaError that is the answer to the whole re
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
 from random import Random
 from typing import Generic, NamedTuple, TypeVar
 
@@ -29,16 +28,20 @@ PARTITIONS_MAX = 10_000
 TOO_LARGE = "Unable to perform excessively large batch operation."
 
 
-@dataclass(slots=True)
 class Outcome(Generic[Response]):
     """What was decided: an answer, and the records on which it rests.
 
     `is_atomic`: the records must reach the log as one batch, or not at all.
     """
 
-    response: Response
-    records: list[Versioned] = field(default_factory=list)
-    is_atomic: bool = True
+    __slots__ = ("is_atomic", "records", "response")
+
+    def __init__(
+        self, response: Response, records: list[Versioned] | None = None, *, is_atomic: bool = True
+    ) -> None:
+        self.response = response
+        self.records = [] if records is None else records
+        self.is_atomic = is_atomic
 
 
 class Failure(NamedTuple):
@@ -53,8 +56,7 @@ def failure(error: KafkaError) -> Failure:
     return Failure(error.code, None if error.message == error.code.message else error.message)
 
 
-@dataclass(slots=True, frozen=True)
-class ControllerSettings:
+class ControllerSettings(NamedTuple):
     """The properties of the node that the controller obeys, in Kafka's names."""
 
     num_partitions: int = 1
@@ -68,33 +70,50 @@ class ControllerSettings:
     """Of a new cluster, where eligible leader replicas are on."""
 
 
-@dataclass(slots=True)
 class Session:
     """What a broker's heartbeats told. Not in the log: another controller begins anew."""
 
-    epoch: int
-    last_contact_ms: int
-    metadata_offset: int = -1
-    shutdown_offset: int = -1
-    """What others must know before it may go down; -1 while it stays."""
-    is_entering_shutdown: bool = False
-    """The records that move its leaders are about to be replayed."""
+    __slots__ = (
+        "epoch",
+        "is_entering_shutdown",
+        "last_contact_ms",
+        "metadata_offset",
+        "shutdown_offset",
+    )
+
+    def __init__(self, epoch: int, last_contact_ms: int) -> None:
+        self.epoch = epoch
+        self.last_contact_ms = last_contact_ms
+        self.metadata_offset = -1
+        self.shutdown_offset = -1
+        """What others must know before it may go down; -1 while it stays."""
+        self.is_entering_shutdown = False
+        """The records that move its leaders are about to be replayed."""
 
 
-@dataclass(slots=True)
 class ControllerState:
-    node_id: int
-    cluster_id: str
-    random: Random
-    rules: ConfigRules
-    settings: ControllerSettings
-    image: Image
-    # Topics whose names may collide, by what is the same for all that do.
-    colliding: dict[str, dict[str, None]] = field(default_factory=dict)
-    sessions: dict[int, Session] = field(default_factory=dict)
-    # Where in the log each broker's registration stands.
-    registered_at: dict[int, int] = field(default_factory=dict)
-    kraft_version: int = 1
+    def __init__(
+        self,
+        *,
+        node_id: int,
+        cluster_id: str,
+        random: Random,
+        rules: ConfigRules,
+        settings: ControllerSettings,
+        image: Image,
+    ) -> None:
+        self.node_id = node_id
+        self.cluster_id = cluster_id
+        self.random = random
+        self.rules = rules
+        self.settings = settings
+        self.image = image
+        self.kraft_version = 1
+        # Topics whose names may collide, by what is the same for all that do.
+        self.colliding: dict[str, dict[str, None]] = {}
+        self.sessions: dict[int, Session] = {}
+        # Where in the log each broker's registration stands.
+        self.registered_at: dict[int, int] = {}
 
     @property
     def level(self) -> int:
