@@ -10,6 +10,7 @@ everything is read. Each mode in which records are acknowledged has its turn.
 
 import argparse
 import threading
+import time
 from contextlib import ExitStack
 from random import Random
 from types import TracebackType
@@ -127,7 +128,8 @@ def run(*, rounds: int, seed: int, settings: dict[str, str]) -> Found:
         for number in range(rounds):
             name = f"created-{number}"
             asked_one = admin.create_topics([NewTopic(name, 1, 1)])[name]
-            pause.wait(moments.uniform(0.05, 0.6))
+            wait_for_progress(senders, moments.randrange(100, 3000))
+            pause.wait(moments.uniform(0, 0.05))
             if asked_one.done() and asked_one.exception() is None:
                 created.append(name)
             ottla.kill()
@@ -140,6 +142,16 @@ def run(*, rounds: int, seed: int, settings: dict[str, str]) -> Found:
         faults += [f"{name} was created and is gone" for name in created if name not in listed]
     acknowledged = sum(len(sender.acknowledged) for sender in senders)
     return Found(rounds, acknowledged, sum(each.read for each in senders), len(created), faults)
+
+
+def wait_for_progress(senders: list[Sender], count: int) -> None:
+    """Until so many more records are acknowledged, some of each producer: a kill must hurt."""
+    goals = [len(sender.acknowledged) + count // len(senders) for sender in senders]
+    end, pause = time.perf_counter() + WAIT_S, threading.Event()
+    while any(len(s.acknowledged) < goal for s, goal in zip(senders, goals, strict=True)):
+        if time.perf_counter() > end:
+            raise RuntimeError("the producers do not get on")
+        pause.wait(0.005)
 
 
 def faults_of(sender: Sender, bootstrap: str) -> list[str]:
