@@ -36,8 +36,9 @@ if TYPE_CHECKING:
 NO_SESSION = 0
 FULL, SESSIONLESS = 0, -1
 EVICTION_MS = 120_000
-# What all sessions together may hold; Kafka has no such limit.
+# What all sessions together may hold, and one request may name; Kafka has no such limits.
 PARTITIONS_MAX = 500_000
+PARTITIONS_NAMED_MAX = 100_000
 
 _UNKNOWN = -1
 
@@ -217,6 +218,11 @@ class FetchSessions:
         self, request: FetchRequest, *, uses_topic_ids: bool, is_follower: bool, now: Now
     ) -> FetchSession:
         """What this request is to be answered from; KafkaError if it does not fit its session."""
+        named = 0
+        for topic in request.topics:
+            named += len(topic.partitions)
+        if named > PARTITIONS_NAMED_MAX:
+            raise KafkaError(ErrorCode.INVALID_REQUEST)
         if request.session_epoch in (FULL, SESSIONLESS):
             if request.session_id != NO_SESSION:
                 self._remove(request.session_id)

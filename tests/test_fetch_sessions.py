@@ -443,6 +443,18 @@ def test_partitions_in_sessions_are_bounded(monkeypatch: pytest.MonkeyPatch) -> 
     assert slots.add(6), "what it held is free again"
 
 
+def test_one_request_names_no_more_partitions_than_it_may(
+    broker: Broker, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(fetch_sessions, "PARTITIONS_NAMED_MAX", 3)
+    broker.create("t", 4)
+    client = Client(broker)
+    answer = client.ask(*[(index, 0) for index in range(4)])
+    assert (answer.error_code, answer.responses) == (ErrorCode.INVALID_REQUEST, [])
+    client.epoch = 0
+    assert client.indexes(*[(index, 0) for index in range(3)]) == [0, 1, 2]
+
+
 def test_an_evicted_session_lets_its_partitions_go() -> None:
     broker = Broker(slots=1)
     (partition,) = broker.create("t")
