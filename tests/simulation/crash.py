@@ -74,6 +74,10 @@ def main() -> int:
             if states >= options.states:
                 pool.terminate()
                 break
+    print(
+        f"crashes: {states - len(failures)} states passed, {len(failures)} failed,"
+        f" of {count} seeds in {perf_counter() - started:.1f}s"
+    )
     return 1 if failures else 0
 
 
