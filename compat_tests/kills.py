@@ -11,7 +11,7 @@ everything is read. Each mode in which records are acknowledged has its turn.
 import argparse
 import threading
 import time
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from random import Random
 from types import TracebackType
 from typing import Any, NamedTuple, Self
@@ -108,7 +108,8 @@ class Sender:
                 producer = self._producer()
             number += 1
             producer.poll(0)
-        producer.flush(WAIT_S)
+        with suppress(KafkaException):  # fatal, and told of what it concerns
+            producer.flush(WAIT_S)
 
     def _told(self, error: Any, number: int) -> None:
         if error is None:

@@ -36,6 +36,7 @@ Chapter = Callable[[Teller], None]
 CHAPTERS: dict[str, Chapter] = {
     "versions": cluster.versions,
     "frames": cluster.frames,
+    "headers": cluster.headers,
     "producing": producing.producing,
     "produce refusals": producing.produce_refusals,
     "bad batches": producing.bad_batches,

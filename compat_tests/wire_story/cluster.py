@@ -66,6 +66,37 @@ def frames(teller: Teller) -> None:
     teller.ask("the broker serves on after all that", ApiVersionsRequest(), 0)
 
 
+def headers(teller: Teller) -> None:
+    """Odd headers and odd ends, around requests that ask for nothing."""
+    # DeleteRecords v0: key, version, correlation id; then client id, no topics, timeout.
+    plain, nothing = bytes.fromhex("0015 0000 00000007"), bytes.fromhex("00000000 00000000")
+    # DescribeProducers v0, with tags: the same, and after the client id the tags of the header.
+    tagged = bytes.fromhex("003d 0000 00000007 ffff")
+    cases = {
+        "no client id": plain + bytes.fromhex("ffff") + nothing,
+        "an empty client id": plain + bytes.fromhex("0000") + nothing,
+        "a client id of length -2": plain + bytes.fromhex("fffe") + nothing,
+        "a client id that is no text": plain + bytes.fromhex("0002 fffe") + nothing,
+        "bytes behind the body": plain + bytes.fromhex("ffff") + nothing + b"junk",
+        "an array of length -1": plain + bytes.fromhex("ffff ffffffff 00000000"),
+        "an array of length -2": plain + bytes.fromhex("ffff fffffffe 00000000"),
+        "a body that lacks a byte": plain + bytes.fromhex("ffff") + nothing[:-1],
+        "no tags": tagged + bytes.fromhex("00 01 00"),
+        "an unknown tag in the header": tagged + bytes.fromhex("01 64 02 aabb 01 00"),
+        "a tag twice in the header": tagged + bytes.fromhex("02 64 01 aa 64 01 bb 01 00"),
+        "descending tags in the header": tagged + bytes.fromhex("02 64 01 aa 05 00 01 00"),
+        "tags that end too early": tagged + bytes.fromhex("02 64 01 aa"),
+        "an unknown tag in the body": tagged + bytes.fromhex("00 01 01 64 01 aa"),
+        "a tag longer than the frame": tagged + bytes.fromhex("00 01 01 64 7f aa"),
+        "a null array where none may be": tagged + bytes.fromhex("00 00 00"),
+        "an array longer than the frame": tagged + bytes.fromhex("00 7f 00"),
+        "a varint of six bytes": tagged + bytes.fromhex("00 ffffffffff01 00"),
+    }
+    for name, frame in cases.items():
+        teller.ask_raw(f"header: {name}", frame)
+        teller.wire.close()
+
+
 def describing(teller: Teller) -> None:
     asked = DescribeClusterRequest(include_cluster_authorized_operations=False)
     teller.ask_in(range(3), "describe the cluster", asked)
