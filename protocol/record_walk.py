@@ -5,6 +5,7 @@ Knows no topic. `walk_plain` is fast, and knows only records as most producers w
 a broker does this for every small batch.
 """
 
+from array import array
 from collections.abc import Callable
 from struct import Struct
 from struct import error as StructError
@@ -26,9 +27,8 @@ from ottla.protocol.wire import (
 )
 
 _PLAIN_COUNT_MAX = 64
-_ALIKE_COUNT_MIN = 6
-_OFFSET_DELTAS = bytes(range(0, 2 * _PLAIN_COUNT_MAX, 2))  # as zigzag varints
 _Unpack = Callable[[Buffer, int], tuple[int, ...]]
+_NOT_PLAIN = -32_768
 
 
 class Walked(NamedTuple):
@@ -62,17 +62,12 @@ def walk_plain(buf: Buffer, start: int, count: int) -> Plain | None:
     if count > _PLAIN_COUNT_MAX:
         return None
     try:
-        size = buf[start]
-        key = buf[start + 5 if size > 127 else start + 4]
+        is_long = buf[start] > 127
+        key = buf[start + 5 if is_long else start + 4]
         if key > 127:
             return None
-        highest = -1
-        step, rest = divmod(len(buf) - start, count)
-        if not rest and count >= _ALIKE_COUNT_MIN:
-            highest = _walk_alike(bytes(memoryview(buf)[start:]), count, step)
-        if highest < 0:
-            walk_each = _walk_long if size > 127 else _walk_short
-            highest = walk_each(buf, start - 1, count, key)
+        walk_each = _walk_long if is_long else _walk_short
+        highest = walk_each(buf, start - 1, count, key)
     except (IndexError, StructError):
         return None
     if highest < 0 or highest > 127:
@@ -84,6 +79,16 @@ def walk_plain(buf: Buffer, start: int, count: int) -> Plain | None:
 # size of the key, the key, size of the value. The long ones have two bytes for each of both sizes.
 _long: dict[int, _Unpack] = {}
 _short: dict[int, _Unpack] = {}
+# By what the two bytes of a varint are as a little-endian number: the size that it says.
+_sizes = array("h")
+
+
+def _fill_sizes() -> None:
+    """What is no size, or not one of two bytes, is so far off that no sum with it is ever right."""
+    _sizes.extend(array("h", [_NOT_PLAIN]) * 65_536)
+    for high in range(128):
+        low = high << 8 | 128
+        _sizes[low : low + 128 : 2] = array("h", range(high << 6, (high << 6) + 64))
 
 
 def _walk_long(buf: Buffer, at: int, count: int, key: int) -> int:
@@ -91,35 +96,38 @@ def _walk_long(buf: Buffer, at: int, count: int, key: int) -> int:
     key_size = 0 if key & 1 else key >> 1
     unpack = _long.get(key)
     if unpack is None:
-        unpack = _long[key] = Struct(f"7B{key_size}x2B").unpack_from
-    around_value = 14 + 2 * key_size  # what is counted in the record's size, doubled as sizes are
-    highest = odd = high = 0
+        if not _sizes:
+            _fill_sizes()
+        unpack = _long[key] = Struct(f"<BH4B{key_size}xH").unpack_from
+    sizes = _sizes
+    around_value = 7 + key_size  # what the record's size counts beside the value
+    highest = odd = 0
     for number in range(0, count * 2, 2):
-        before, size, more, _, time, delta, its_key, value, more_value = unpack(buf, at)
+        before, size, _, time, delta, its_key, value = unpack(buf, at)
+        size = sizes[size]
         if (
             delta != number
             or its_key != key
             or time < highest
-            or size & value < 128
-            or size - value + (more - more_value << 7) != around_value
+            or size - sizes[value] != around_value
             or (before and number)
         ):
             return -1
         highest = time
-        odd |= size | time
-        high |= more | more_value
-        at += size + (more << 7) - 124 >> 1
-    if odd & 1 or high > 127 or buf[at] or at + 1 != len(buf):
+        odd |= time
+        at += size + 2
+    if odd & 1 or buf[at] or at + 1 != len(buf):
         return -1
     return highest
 
 
 def _walk_short(buf: Buffer, at: int, count: int, key: int) -> int:
+    """The same."""
     key_size = 0 if key & 1 else key >> 1
     unpack = _short.get(key)
     if unpack is None:
         unpack = _short[key] = Struct(f"6B{key_size}xB").unpack_from
-    around_value = 12 + 2 * key_size
+    around_value = 12 + 2 * key_size  # doubled, as varints of sizes are
     highest = odd = high = 0
     for number in range(0, count * 2, 2):
         before, size, _, time, delta, its_key, value = unpack(buf, at)
@@ -138,38 +146,6 @@ def _walk_short(buf: Buffer, at: int, count: int, key: int) -> int:
     if odd & 1 or high > 127 or buf[at] or at + 1 != len(buf):
         return -1
     return highest
-
-
-def _walk_alike(data: bytes, count: int, step: int) -> int:
-    """Records of `step` bytes that all have the same sizes: byte n of all of them is had in one
-    slice. The highest time as a zigzag varint; -1 if they are not alike, or not plain."""
-    size = data[0]
-    at = 2 if size > 127 else 1
-    key = data[at + 3]
-    key_end = at + 4 if key & 1 else at + 4 + (key >> 1)
-    value = data[key_end]
-    value_at = key_end + 2 if value > 127 else key_end + 1
-    if size > 127:
-        size += (data[1] << 7) - 128
-    if value > 127:
-        value += (data[key_end + 1] << 7) - 128
-    value_size = 0 if value & 1 else value >> 1
-    if size & 1 or at + (size >> 1) != step or value_at + value_size + 1 != step:
-        return -1
-    # Column by column: the sizes of all are those of the first, the offsets rise, no headers.
-    for column in (0, at - 1, at + 3, key_end, value_at - 1):
-        if data[column::step] != data[column : column + 1] * count:
-            return -1
-    times = data[at + 1 :: step]
-    if (
-        data[1] > 127 < data[0]
-        or data[at + 2 :: step] != _OFFSET_DELTAS[:count]
-        or data[step - 1 :: step] != bytes(count)
-        # What is left of the times is negative, or above 63 ms.
-        or times.translate(None, _OFFSET_DELTAS)
-    ):
-        return -1
-    return max(times)
 
 
 # Runs for every record that is produced, so varints of one and two bytes are read in place: calls
