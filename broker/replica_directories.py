@@ -34,6 +34,7 @@ TopicPartition = tuple[str, int]
 Places = dict[bytes, dict[bytes, list[int]]]
 
 _COPIED_AT_ONCE_BYTES = 1 << 20
+_COPIED_LAST_BYTES_MAX = 8 << 20
 # "-<partition>.<32 digits>-future" must have room behind a topic's name.
 _UNIQUE_ID_LENGTH = 32
 
@@ -180,7 +181,7 @@ class ReplicaDirectories:
         current, future = logs.current[key], logs.future[key]
         try:
             while await self._follow(key, current, future):
-                if current.log_end_offset == future.log_end_offset:
+                if self._catch_up_now(current, future):
                     self._replace(key, current, future)
                     return
         except KafkaError as error:
@@ -206,12 +207,29 @@ class ReplicaDirectories:
         await future.flush()
         return self._is_under_way(key, current, future)
 
+    def _catch_up_now(self, current: Log, future: Log) -> bool:
+        """Copies what has come meanwhile, while nobody appends. False if that would take long."""
+        copied_bytes = 0
+        while future.log_end_offset < current.log_end_offset:
+            fetched = current.read(future.log_end_offset, _COPIED_AT_ONCE_BYTES)
+            if fetched is None or copied_bytes > _COPIED_LAST_BYTES_MAX:
+                return False
+            copied_bytes += len(fetched.data)
+            _append(future, fetched.data, self._broker.world.now())
+        if self._broker.config["ottla.ack.after.fsync"]:
+            # A flush of the old log is under way, and is to find nothing more to do.
+            current.flush_now()
+        if future.recovery_point < current.recovery_point:
+            # What was safe on one disk must be safe on the other.
+            future.flush_now()
+        return True
+
     def _is_under_way(self, key: TopicPartition, current: Log, future: Log) -> bool:
         logs = self._broker.logs
         return logs.current.get(key) is current and logs.future.get(key) is future
 
     def _replace(self, key: TopicPartition, current: Log, future: Log) -> None:
-        """Nobody appends in here: both logs hold the same."""
+        """Both logs hold the same."""
         broker = self._broker
         now = broker.world.now()
         partition = broker.node.partitions[key]
@@ -221,10 +239,6 @@ class ReplicaDirectories:
             future.maybe_increment_log_start_offset(current.log_start_offset)
         future.config = current.config
         partition.log = future
-        registration = broker.image.partition(*key)
-        if partition.is_leader and registration is not None:
-            # Those who wait for an acknowledgement go by the new log.
-            partition.become_leader(registration, now=now)
         partition.changed()
         logger.info("replica.moved log=%s", future)
         self.report([key])

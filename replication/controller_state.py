@@ -189,7 +189,7 @@ class ControllerState:
         if not self.has_elr:
             return None
         configured = int(self.topic_value(topic.name, "min.insync.replicas") or 1)
-        return min(configured, len(topic.partitions[0].replicas))
+        return min(configured, len(next(iter(topic.partitions.values())).replicas))
 
     # ---- partitions
 
