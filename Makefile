@@ -47,8 +47,13 @@ bench: $(VENV)/.dev ## measure Ottla beside what else could do the same work, in
 fuzz: $(VENV)/.dev ## feed a million mutated inputs to everything that reads bytes
 	$(BIN)/python -m tests.fuzz $(ARGS)
 
-simulate: $(VENV)/.dev ## cut random lives of a log at every operation (STATES=500000)
+simulate: $(VENV)/.dev ## cut lives of a log everywhere (STATES=500000), or play nodes (SEEDS=200)
+ifdef SEEDS
+	$(BIN)/python -m tests.simulation.machines
+	$(BIN)/python -m tests.simulation.node --seeds $(SEEDS) $(ARGS)
+else
 	$(BIN)/python -m tests.simulation.crash $(if $(STATES),--states $(STATES)) $(ARGS)
+endif
 
 # The stamps: a second call finds nothing to do, a changed pyproject.toml is installed again.
 # pip reads dependency groups from 25.1 on; the pip that came with the Python may be older.

@@ -103,7 +103,9 @@ def many(seeds: Iterable[int], *, twice: bool) -> int:
     differing: list[int] = []
     started = perf_counter()
     order = list(seeds)
-    for result in _all([*order, *reversed(order)] if twice else order):
+    for number, result in enumerate(_all([*order, *reversed(order)] if twice else order), 1):
+        if number % SEEDS_PER_PROCESS == 0:
+            print(f"{number} played, {len(failed)} failed", flush=True)
         if result.seed in digests:
             if digests[result.seed] != result.digest:
                 differing.append(result.seed)
@@ -122,7 +124,7 @@ def many(seeds: Iterable[int], *, twice: bool) -> int:
 
 
 def _all(seeds: list[int]) -> Iterator[Played]:
-    # The second time they come in another order: what one seed leaves behind is nothing to the next.
+    # The second time they come in another order: what a seed leaves behind is nothing to the next.
     with get_context("spawn").Pool(PROCESSES, maxtasksperchild=SEEDS_PER_PROCESS) as pool:
         yield from pool.imap(played, seeds)
 
