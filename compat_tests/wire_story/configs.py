@@ -25,6 +25,14 @@ BROKER_KEYS = [
     *("auto.create.topics.enable", "background.threads", "unclean.leader.election.enable"),
     *("log.cleanup.policy", "node.id", "no.such.config", "socket.request.max.bytes"),
 ]
+# What a broker is started with, or where: these differ.
+STARTED_WITH = (
+    *("advertised.listeners", "listeners", "log.dirs", "controller.quorum.bootstrap.servers"),
+    *("group.initial.rebalance.delay.ms", "offsets.topic.replication.factor"),
+    *("share.coordinator.state.topic.min.isr", "transaction.state.log.min.isr"),
+    "share.coordinator.state.topic.replication.factor",
+    "transaction.state.log.replication.factor",
+)
 
 
 def describe(
@@ -84,6 +92,11 @@ def describing(teller: Teller) -> None:
     teller.ask("describe an empty topic's configs", describe(TOPIC, ""), 4)
     broker = describe(BROKER, "1", *BROKER_KEYS, synonyms=True)
     teller.ask_in(range(1, 5), "describe a broker", broker)
+    everything = describe(BROKER, "1", synonyms=True, documented=True)
+    answer = teller.wire.ask(everything, 4)
+    said = answer.results[0]
+    said.configs = [each for each in said.configs if each.name not in STARTED_WITH]
+    teller.answers["describe all of a broker"] = teller.comparable.answer(answer, 4)
     teller.ask("describe the default broker", describe(BROKER, "", synonyms=True), 4)
     teller.ask("describe another broker", describe(BROKER, "9"), 4)
     teller.ask("describe a broker of no number", describe(BROKER, "one"), 4)
