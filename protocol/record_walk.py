@@ -5,7 +5,6 @@ Knows no topic. `walk_plain` is fast, and knows only records as most producers w
 a broker does this for every small batch.
 """
 
-from array import array
 from collections.abc import Callable
 from struct import Struct
 from struct import error as StructError
@@ -28,7 +27,7 @@ from ottla.protocol.wire import (
 
 _PLAIN_COUNT_MAX = 64
 _Unpack = Callable[[Buffer, int], tuple[int, ...]]
-_NOT_PLAIN = -32_768
+_NOT_PLAIN = -100_000
 
 
 class Walked(NamedTuple):
@@ -80,15 +79,15 @@ def walk_plain(buf: Buffer, start: int, count: int) -> Plain | None:
 _long: dict[int, _Unpack] = {}
 _short: dict[int, _Unpack] = {}
 # By what the two bytes of a varint are as a little-endian number: the size that it says.
-_sizes = array("h")
+_sizes: list[int] = []
 
 
 def _fill_sizes() -> None:
     """What is no size, or not one of two bytes, is so far off that no sum with it is ever right."""
-    _sizes.extend(array("h", [_NOT_PLAIN]) * 65_536)
+    _sizes.extend([_NOT_PLAIN] * 65_536)
     for high in range(128):
         low = high << 8 | 128
-        _sizes[low : low + 128 : 2] = array("h", range(high << 6, (high << 6) + 64))
+        _sizes[low : low + 128 : 2] = range(high << 6, (high << 6) + 64)
 
 
 def _walk_long(buf: Buffer, at: int, count: int, key: int) -> int:
