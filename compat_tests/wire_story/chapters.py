@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from compat_tests.jars import KAFKA_VERSION
-from compat_tests.wire_story import cluster, configs, fetching, producing, topics
+from compat_tests.wire_story import cluster, configs, fetching, producing, topics, waiting
 from compat_tests.wire_story.teller import Teller
 
 # What both brokers are started with, beside what `Kafka` and `Ottla` set themselves.
@@ -45,6 +45,9 @@ CHAPTERS: dict[str, Chapter] = {
     "fetching": fetching.fetching,
     "fetch epochs": fetching.fetch_epochs,
     "sessions": fetching.sessions,
+    "waiting": waiting.waiting,
+    "coming again": waiting.coming_again,
+    "starting later": waiting.starting_later,
     "listing offsets": fetching.listing_offsets,
     "deleting records": producing.deleting_records,
     "metadata": topics.metadata,

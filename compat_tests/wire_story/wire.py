@@ -31,7 +31,7 @@ class Wire:
     """One connection, opened anew after the broker has closed it."""
 
     def __init__(self, host: str, port: int) -> None:
-        self._address = (host, port)
+        self.address = (host, port)
         self._socket: socket.socket | None = None
         self._correlation_id = 0
 
@@ -94,5 +94,5 @@ class Wire:
 
     def _opened(self) -> socket.socket:
         if self._socket is None:
-            self._socket = socket.create_connection(self._address, timeout=ANSWER_TIMEOUT_S)
+            self._socket = socket.create_connection(self.address, timeout=ANSWER_TIMEOUT_S)
         return self._socket
