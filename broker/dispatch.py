@@ -150,9 +150,17 @@ class Dispatch:
             return self._failed(context, message, error)
 
     def _refuse(self, context: Context, message: Any, error: KafkaError) -> list[Buffer] | None:
+        if self._broker.is_changing:
+            # The log has what its machine has refused: that is no answer to a client.
+            raise error
         from ottla.broker.refusals import refusal
 
-        return self._encode(context, refusal(context, message, error))
+        try:
+            return self._encode(context, refusal(context, message, error))
+        except Exception:
+            logger.exception("request.not_refused api=%s error=%s", context.api.name, error)
+            context.connection.close(f"{context.api.name} failed, and cannot be told so")
+            return None
 
     def _failed(self, context: Context, message: Any, error: Exception) -> list[Buffer] | None:
         """A handler's own fault. Nothing was changed: what fails within a change stops us."""

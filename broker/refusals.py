@@ -54,16 +54,44 @@ def refusal(context: Context, request: Any, error: KafkaError) -> Any:
     levels = _LEVELS.get(api.name)
     if levels is None:
         _put(response, error)
-        return response
-    if hasattr(response, "error_code"):
-        response.error_code = int(error.code)
-    _answer_items(schema, response, request, levels, error)
-    if api.name == "DeleteTopics" and context.version < 6:
-        kind = _field(schema, "responses")
-        response.responses = [
-            _item(schema.part(kind), {"name": name}, error) for name in request.topic_names
-        ]
+    else:
+        if hasattr(response, "error_code"):
+            response.error_code = int(error.code)
+        _answer_items(schema, response, request, levels, error)
+    _suit_version(api.name, context.version, schema, response, request, error)
     return response
+
+
+def _suit_version(
+    api: str, version: int, schema: Schema, response: Any, request: Any, error: KafkaError
+) -> None:
+    """What some versions say in another way."""
+    if api == "DeleteTopics" and version < 6:
+        part = schema.part(_field(schema, "responses"))
+        response.responses = [_item(part, {"name": name}, error) for name in request.topic_names]
+    if api == "Metadata":
+        for topic in response.topics:
+            # A request may lack a name before a response may: then Kafka says an empty one.
+            topic.name = topic.name or ""
+    if api == "ElectLeaders" and version == 0:
+        # It has no place yet for an error of the whole.
+        response.error_code = 0
+        response.replica_election_results = _elections(schema, request, error)
+
+
+def _elections(schema: Schema, request: Any, error: KafkaError) -> list[Any]:
+    topic_part = schema.part(_field(schema, "replica_election_results"))
+    result_part = topic_part.part(_field(topic_part, "partition_result"))
+    return [
+        topic_part.cls(
+            topic=asked.topic,
+            partition_result=[
+                _item(result_part, {"partition_id": partition}, error)
+                for partition in asked.partitions
+            ],
+        )
+        for asked in request.topic_partitions or ()
+    ]
 
 
 def _answer_items(
