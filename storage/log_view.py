@@ -49,6 +49,7 @@ class Isolation(IntEnum):
 
 _LOG_END = Isolation.LOG_END
 _HIGH_WATERMARK = Isolation.HIGH_WATERMARK
+_TXN_COMMITTED = Isolation.TXN_COMMITTED
 # What the classes themselves do, in a fifth of the time.
 _new_tuple = tuple.__new__
 
@@ -304,11 +305,12 @@ class LogView:
         active = self.segments.active
         if isolation is _LOG_END:
             bound_offset, bound_base, bound = self.log_end_offset, active.base_offset, active.size
-        elif isolation is _HIGH_WATERMARK:
+        else:
             bound_offset, bound_base, bound = self._high_watermark
             if bound < 0:
                 return None
-        else:
+        committed = isolation is _TXN_COMMITTED
+        if committed and not self._all_committed_from(offset):
             return None
         if not self.log_start_offset <= offset < bound_offset or max_bytes <= 0:
             return None
@@ -336,7 +338,17 @@ class LogView:
             return None
         data, base_offset, position, is_first_incomplete = found
         start = _new_tuple(LogOffset, (base_offset, segment.base_offset, position))
-        return _new_tuple(Fetched, (data, start, is_first_incomplete, None))
+        aborted: list[AbortedTransaction] | None = [] if committed else None
+        return _new_tuple(Fetched, (data, start, is_first_incomplete, aborted))
+
+    def _all_committed_from(self, offset: int) -> bool:
+        """Whether memory can tell that no transaction behind is open, or was aborted."""
+        active = self.segments.active
+        return (
+            self._first_unstable is None
+            and offset >= active.base_offset
+            and active.transaction_index.is_known_to_be_empty
+        )
 
     def _reading(
         self, offset: int, max_bytes: int, isolation: Isolation, minimum_one: bool

@@ -63,6 +63,11 @@ class TransactionIndex:
             self._segment.folder.log_dir.indexes.hold(self, len(entries) * _MEMORY_BYTES)
         return entries
 
+    @property
+    def is_known_to_be_empty(self) -> bool:
+        """Told from memory alone."""
+        return self._entries is not None and not self._entries
+
     def unload(self) -> None:
         """Forgets the entries, if the file has them."""
         if not self._unwritten:

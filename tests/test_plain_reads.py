@@ -5,12 +5,13 @@ from random import Random
 import pytest
 
 from ottla.protocol.errors import KafkaError
+from ottla.protocol.records import ControlRecordType
 from ottla.storage.config import LogConfig
 from ottla.storage.log import Fetched, Isolation, Log
 from ottla.storage.memory_operations import Fault
 from ottla.storage.names import OFFSET_INDEX, offset_name
 from ottla.storage.steps import from_memory
-from tests.log_rig import NOW, Rig, batch
+from tests.log_rig import NOW, Rig, batch, transaction
 
 CONFIG = LogConfig(segment_bytes=20_000, index_interval_bytes=300, segment_index_bytes=4_800)
 
@@ -62,10 +63,26 @@ def test_what_is_out_of_range_is_told_on_the_long_way() -> None:
             log.read(offset, 100)
 
 
-def test_a_committed_reader_hears_of_aborted_transactions_on_the_long_way() -> None:
+def test_a_committed_reader_takes_the_long_way_where_there_may_be_transactions() -> None:
     _, log = filled(Random(1))
     log.update_high_watermark(log.log_end_offset)
-    assert log._plain(0, 100, Isolation.TXN_COMMITTED, True) is None
+    last = log.segments.active.base_offset
+    for offset in (0, last, log.log_end_offset - 1):
+        expected = the_long_way(log, offset, 100, Isolation.TXN_COMMITTED, True)
+        found = log._plain(offset, 100, Isolation.TXN_COMMITTED, True)
+        assert found is None or found == expected
+        assert (found is not None) is (offset == log.log_end_offset - 1)
+    transaction(log, 7, ControlRecordType.ABORT)
+    log.update_high_watermark(log.log_end_offset)
+    for offset in range(log.log_end_offset - 5, log.log_end_offset):
+        assert log._plain(offset, 100, Isolation.TXN_COMMITTED, True) is None
+    fetched = log.read(log.log_end_offset - 3, 100, isolation=Isolation.TXN_COMMITTED)
+    assert fetched is not None and fetched.aborted is not None
+    assert [each.producer_id for each in fetched.aborted] == [7]
+    log.roll(NOW)
+    log.append_as_leader(batch(2, producer=8, transactional=True), leader_epoch=0, now=NOW)
+    log.update_high_watermark(log.log_end_offset)
+    assert log._plain(log.log_end_offset - 1, 100, Isolation.TXN_COMMITTED, True) is None
 
 
 def test_nothing_that_is_cold_is_read() -> None:
