@@ -488,6 +488,16 @@ def test_what_is_cold_after_a_wait_is_awaited(broker: Broker) -> None:
     assert offsets(parts(broker.run(waiting))[0]) == [0]
 
 
+def test_what_was_not_enough_is_read_again_with_what_is_cold(broker: Broker) -> None:
+    cold, hot = broker.create("t", 2)
+    append(hot, 3)
+    waiting = ask(broker, request(wanted(0), wanted(1), min_bytes=3 * SIZE - 10))
+    append(hot, 3)
+    append(cold, 3)
+    make_cold(broker, 0)
+    assert [offsets(part) for part in parts(broker.run(waiting))] == [[0], [0, 3]]
+
+
 def test_a_fetch_of_very_many_partitions_lets_others_have_a_turn(broker: Broker) -> None:
     partitions = broker.create("t", 600)
     append(partitions[400], 3)

@@ -128,7 +128,6 @@ class _Fetching:
     async def _when_woken(self, woken: Future[None]) -> FetchResponse:
         await woken
         if not self.reads.now():
-            self._session.watch()
             await self.reads.aside()
         return self.answer()
 
