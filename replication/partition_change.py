@@ -7,7 +7,7 @@ even the same one; partition epochs with every record.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from enum import Enum, auto
 
 from ottla.protocol.messages.metadata_records import PartitionChangeRecord
@@ -77,11 +77,11 @@ class PartitionChange:
         """Of metadata.version."""
         self.min_isr = min_isr
         """None while there are no eligible leader replicas (KIP-966)."""
-        self.isr: list[int] = list(old.isr)
-        self.replicas: list[int] = list(old.replicas)
-        self.removing: list[int] = list(old.removing_replicas)
-        self.adding: list[int] = list(old.adding_replicas)
-        self.elr: list[int] = list(old.elr)
+        self.isr: Sequence[int] = old.isr
+        self.replicas: Sequence[int] = old.replicas
+        self.removing: Sequence[int] = old.removing_replicas
+        self.adding: Sequence[int] = old.adding_replicas
+        self.elr: Sequence[int] = old.elr
         self.recovery_state = old.leader_recovery_state
         self.directories: dict[int, bytes] = {}
         """Directories that change, by broker."""
@@ -91,15 +91,14 @@ class PartitionChange:
 
     def record(self) -> Versioned | None:
         record = PartitionChangeRecord(partition_id=self.index, topic_id=self.topic_id)
-        done = completed(Reassignment(self.replicas, self.removing, self.adding), self.isr)
-        if done is not None:
-            (self.replicas, self.isr), self.removing, self.adding = done, [], []
+        if self.removing or self.adding:
+            self._complete_reassignment()
         if self.min_isr is not None:
             self._fill_elr(self.min_isr)
         self._elect(record)
         self._put_elr(record)
         if record.isr is None and self._isr_changes():
-            record.isr = self.isr
+            record.isr = list(self.isr)
         self._bump_epoch(record)
         self._put_last_known_leader(record)
         self._put_assignment(record)
@@ -108,6 +107,11 @@ class PartitionChange:
         if _says_nothing(record):
             return None
         return Versioned(record, partition_version(self.level))
+
+    def _complete_reassignment(self) -> None:
+        done = completed(Reassignment(self.replicas, self.removing, self.adding), self.isr)
+        if done is not None:
+            (self.replicas, self.isr), self.removing, self.adding = done, (), ()
 
     # ---- election
 
@@ -165,7 +169,9 @@ class PartitionChange:
         """A replica that leaves must notice: the same leader again, in a new epoch."""
         if record.leader != NO_LEADER_CHANGE:
             return
-        leaves = not set(self.old.replicas) <= set(self.replicas)
+        leaves = self.replicas is not self.old.replicas and (
+            not set(self.old.replicas) <= set(self.replicas)
+        )
         if self.level < NO_EPOCH_BUMP_ON_ISR_SHRINK and record.isr is not None:
             leaves = leaves or not set(self.old.isr) <= set(record.isr)
         if leaves:
@@ -183,11 +189,11 @@ class PartitionChange:
             if tuple(directories) != old.directories:
                 record.directories = directories
         if replicas != old.replicas:
-            record.replicas = self.replicas
+            record.replicas = list(replicas)
         if tuple(self.removing) != old.removing_replicas:
-            record.removing_replicas = self.removing
+            record.removing_replicas = list(self.removing)
         if tuple(self.adding) != old.adding_replicas:
-            record.adding_replicas = self.adding
+            record.adding_replicas = list(self.adding)
 
     # ---- eligible leader replicas (KIP-966)
 
@@ -207,9 +213,9 @@ class PartitionChange:
 
     def _put_elr(self, record: PartitionChangeRecord) -> None:
         if record.isr is not None or self.min_isr is None:
-            self.elr = []
+            self.elr = ()
         if tuple(self.elr) != self.old.elr:
-            record.eligible_leader_replicas = self.elr
+            record.eligible_leader_replicas = list(self.elr)
 
     def _put_last_known_leader(self, record: PartitionChangeRecord) -> None:
         if self.min_isr is None:

@@ -14,9 +14,9 @@ from ottla.replication.metadata_topics import PartitionRegistration
 
 
 class Reassignment(NamedTuple):
-    replicas: list[int]
-    removing: list[int]
-    adding: list[int]
+    replicas: Sequence[int]
+    removing: Sequence[int]
+    adding: Sequence[int]
 
 
 def begin(current: Sequence[int], target: Sequence[int]) -> Reassignment:
