@@ -13,6 +13,8 @@ from compat_tests.seen import append, fill, seen
 # After kill -9 Kafka may register again only when its old session has run out.
 PROPERTIES = {"broker.session.timeout.ms": "2000"}
 DUMP_LOG = "org.apache.kafka.tools.DumpLogSegments"
+# What Kafka's log says where it must look into every segment.
+NO_CLEAN_STOP = "no clean shutdown file was found"
 
 End = Callable[[Kafka | Ottla], None]
 ENDS: dict[str, End] = {"a clean stop": lambda b: b.stop(), "kill -9": lambda b: b.kill()}
@@ -27,6 +29,8 @@ def test_kafka_serves_what_ottla_wrote(end: str, tmp_path: Path) -> None:
         ENDS[end](ottla)
     with Kafka(data_dir=tmp_path, properties=PROPERTIES) as kafka:
         assert seen(kafka.bootstrap) == before
+        recovers = NO_CLEAN_STOP in kafka.log_file.read_text(errors="replace")
+        assert recovers == (end == "kill -9")
         append(kafka.bootstrap, "round-0-plain", [b"by Kafka"])
         fill(kafka.bootstrap, round_number=1)
         after = seen(kafka.bootstrap)
