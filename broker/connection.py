@@ -46,6 +46,7 @@ class Connection(BufferedProtocol):
         "_fd",
         "_gone",
         "_has_begun",
+        "_is_collecting",
         "_is_draining",
         "_is_ending",
         "_is_paused",
@@ -82,6 +83,7 @@ class Connection(BufferedProtocol):
         self._peer_is_slow = False
         self._peer_sent_all = False
         self._has_begun = False  # a frame that is not whole yet
+        self._is_collecting = False  # answers that leave together
         self._is_draining = False
         self._is_ending = False  # once what was written is sent
         self._gone: dict[Callable[[], None], None] = {}
@@ -98,7 +100,7 @@ class Connection(BufferedProtocol):
 
     def on_close(self, callback: Callable[[], None]) -> None:
         """To be called when the peer has gone, or sends no more: nobody should wait for it."""
-        if self.is_closed or self._peer_sent_all:
+        if self.is_closed or self._peer_sent_all or self._is_draining:
             self._server.loop.call_soon(callback)
         else:
             self._gone[callback] = None
@@ -113,13 +115,28 @@ class Connection(BufferedProtocol):
         self._queue.clear()
         self._queued_bytes = 0
         self._is_ending = True
-        if self._transport is not None and not self._unsent:
-            self._transport.close()
+        if not self._is_collecting:
+            self._end()
+
+    def _end(self) -> None:
+        transport = self._transport
+        if transport is None:
+            return
+        if self._unsent:
+            # Read no more: what a peer still says is nothing that it may stay for.
+            self._pause_or_resume()
+        else:
+            transport.close()
 
     @property
     def is_waiting(self) -> bool:
-        """A request of it is under way: the peer is not idle."""
-        return self._answer is not None or bool(self._queue)
+        """It is our turn: a peer is not idle that waits for us."""
+        return self._answer is not None or (bool(self._queue) and not self._peer_is_slow)
+
+    @property
+    def is_ending(self) -> bool:
+        """Nothing more is served; at most some answers are still to be read by the peer."""
+        return self._is_ending
 
     def drain(self) -> None:
         """Serves nothing more; closes once the request that is under way is answered."""
@@ -160,6 +177,8 @@ class Connection(BufferedProtocol):
         return self._reader.buffer()
 
     def buffer_updated(self, count: int) -> None:
+        if self._is_ending:
+            return
         self.last_active_ms = self._server.now_ms
         reader = self._reader
         try:
@@ -185,7 +204,7 @@ class Connection(BufferedProtocol):
         """A peer that sends no more may still want its answers."""
         self._peer_sent_all = True
         self._tell_gone()
-        return self.is_waiting
+        return self._answer is not None or bool(self._queue) or bool(self._unsent)
 
     def pause_writing(self) -> None:
         self._peer_is_slow = True
@@ -201,6 +220,8 @@ class Connection(BufferedProtocol):
         if transport is None:
             return
         self._peer_is_slow = False
+        # A peer that reads is not idle.
+        self.last_active_ms = self._server.now_ms
         if self._unsent:
             self._push(transport)
             if self._peer_is_slow:
@@ -223,30 +244,44 @@ class Connection(BufferedProtocol):
     def _serve(self, frames: list[memoryview]) -> None:
         """Serves what can be, and keeps the rest."""
         done = 0
-        answers: list[Buffer] = []
-        answers_bytes = 0
         if not self._queue and not self._peer_is_slow:
-            for frame in frames[:_REQUESTS_PER_TURN]:
-                if self._answer is not None or self._peer_is_slow or self.is_closed:
-                    break
-                done += 1
-                answer = self._server.serve(self, frame)
-                if isinstance(answer, list):
-                    answers += answer
-                    answers_bytes += sum(map(len, answer))
-                    if answers_bytes > _HANDED_ON_BYTES:
-                        # Whether the peer reads them is known only once they are sent.
-                        self._send(answers)
-                        answers, answers_bytes = [], 0
-                elif answer is not None:
-                    self._wait_for(answer)
-        if answers:
-            self._send(answers)
-        if done < len(frames):
+            done = self._serve_some(frames)
+        if self._is_ending:
+            self._end()
+        elif done < len(frames) and not self._serves_no_more:
             self._keep(frames[done:])
             if self._answer is None:
                 self._server.loop.call_soon(self._go_on)
         self._pause_or_resume()
+
+    def _serve_some(self, frames: list[memoryview]) -> int:
+        """How many. What ends the connection here comes after the answers to what was before."""
+        done = 0
+        answers: list[Buffer] = []
+        answers_bytes = 0
+        self._is_collecting = True
+        for frame in frames[:_REQUESTS_PER_TURN]:
+            if self._answer is not None or self._peer_is_slow or self._serves_no_more:
+                break
+            done += 1
+            answer = self._server.serve(self, frame)
+            if isinstance(answer, list):
+                answers += answer
+                answers_bytes += sum(map(len, answer))
+                if answers_bytes > _HANDED_ON_BYTES:
+                    # Whether the peer reads them is known only once they are sent.
+                    self._send(answers)
+                    answers, answers_bytes = [], 0
+            elif answer is not None:
+                self._wait_for(answer)
+        self._is_collecting = False
+        if answers:
+            self._send(answers)
+        return done
+
+    @property
+    def _serves_no_more(self) -> bool:
+        return self._is_ending or self._is_draining or self.is_closed
 
     def _keep(self, frames: list[memoryview]) -> None:
         for frame in frames:
@@ -277,7 +312,7 @@ class Connection(BufferedProtocol):
             return
         is_ahead = self._queued_bytes + self._reader.held_bytes > _QUEUED_BYTES_MAX
         has_enough = self._peer_is_slow or (self._answer is not None and is_ahead)
-        has_enough |= self._answer is None and bool(self._queue)
+        has_enough |= (self._answer is None and bool(self._queue)) or self._is_ending
         if has_enough != self._is_paused and not transport.is_closing():
             self._is_paused = has_enough
             if has_enough:

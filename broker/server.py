@@ -28,6 +28,11 @@ logger = logging.getLogger(__name__)
 
 _RECEIVED_BYTES_MAX = 256 << 10
 _SWEEP_S = 1.0
+# A peer that does not read for so long makes room for others where memory is short, and is not
+# waited for once its connection ends.
+_UNREAD_MS_MAX = 10_000
+# Descriptors that are kept for files, whoever connects; of a small limit, a quarter.
+_RESERVED_DESCRIPTORS = 1024
 
 
 class Limits(NamedTuple):
@@ -57,9 +62,17 @@ def limits_of(config: BrokerConfig) -> Limits:
 class Server:
     """All connections of a broker."""
 
-    def __init__(self, world: World, limits: Limits, serve: Serve) -> None:
+    def __init__(
+        self, world: World, limits: Limits, serve: Serve, *, descriptors_max: int | None = None
+    ) -> None:
+        """`descriptors_max` is how many this process may have; None where there is no limit."""
         self._world = world
         self.limits = limits
+        self._first_reserved: int | None = None
+        if descriptors_max is not None:
+            reserve = min(_RESERVED_DESCRIPTORS, descriptors_max // 4)
+            self._first_reserved = descriptors_max - reserve
+        self._is_told_of_shortage = False
         self.loop: AbstractEventLoop = world.loop
         self.serve = serve
         self.request_size_max = limits.request_size_max
@@ -143,6 +156,8 @@ class Server:
         overrides = limits.connections_per_ip_overrides or {}
         if self._is_draining:
             connection.close("the broker stops")
+        elif socket is not None and self._is_reserved(socket.fileno()):
+            connection.close("descriptors are short")
         elif count > overrides.get(host, limits.connections_max_per_ip):
             connection.close("too many connections from this address")
         elif len(self._connections) > limits.connections_max:
@@ -151,10 +166,23 @@ class Server:
         if socket is not None:
             self._set_options(socket)
 
+    def _is_reserved(self, descriptor: int) -> bool:
+        """A new descriptor is the lowest that was free: all below it are in use."""
+        if self._first_reserved is None or descriptor < self._first_reserved:
+            return False
+        if not self._is_told_of_shortage:
+            self._is_told_of_shortage = True
+            logger.warning("server.descriptors_short connections=%d", len(self._connections))
+        return True
+
     def _set_options(self, socket: sockets.socket) -> None:
-        socket.setsockopt(sockets.SOL_SOCKET, sockets.SO_KEEPALIVE, 1)
-        if socket.family in (sockets.AF_INET, sockets.AF_INET6):
-            socket.setsockopt(sockets.IPPROTO_TCP, sockets.TCP_NODELAY, 1)
+        try:
+            socket.setsockopt(sockets.SOL_SOCKET, sockets.SO_KEEPALIVE, 1)
+            if socket.family in (sockets.AF_INET, sockets.AF_INET6):
+                socket.setsockopt(sockets.IPPROTO_TCP, sockets.TCP_NODELAY, 1)
+        except OSError:
+            # Some systems refuse it where the peer has gone already, of which we hear soon.
+            return
 
     def closed(self, connection: Connection) -> None:
         self._connections.pop(connection, None)
@@ -185,19 +213,35 @@ class Server:
         if count:
             # The entry keeps its place: who began first goes first.
             self._held[connection] = count
-            if self._bytes_in_flight > self.limits.bytes_in_flight_max:
-                slowest = next(iter(self._held))
-                slowest.abort("memory is short, and its request is the slowest to come")
+            self._make_room()
         else:
             self._held.pop(connection, None)
 
     def owes(self, connection: Connection, count: int) -> None:
         """Answers that the peer has not read."""
-        self._bytes_in_flight += count - self._owed.get(connection, 0)
+        self._bytes_in_flight += count - self._owed.pop(connection, 0)
         if count:
+            # The entry goes to the end: who has read nothing for longest goes first.
             self._owed[connection] = count
-        else:
-            self._owed.pop(connection, None)
+            self._make_room()
+
+    def _make_room(self) -> None:
+        """Who does not read what was sent pays before anybody whose request is still to come."""
+        if self._bytes_in_flight <= self.limits.bytes_in_flight_max:
+            return
+        for unread in self._owed:
+            if self._idle_ms(unread) >= _UNREAD_MS_MAX:
+                self._sacrifice(unread, "memory is short, and it does not read its answers")
+                return
+            break
+        if self._held:
+            slowest = next(iter(self._held))
+            self._sacrifice(slowest, "memory is short, and its request is the slowest to come")
+
+    def _sacrifice(self, connection: Connection, reason: str) -> None:
+        """At once, so that the next one is not it again."""
+        self._bytes_in_flight -= self._held.pop(connection, 0) + self._owed.pop(connection, 0)
+        connection.abort(reason)
 
     def drained(self, connection: Connection) -> None:
         self.owes(connection, 0)
@@ -216,14 +260,25 @@ class Server:
 
     # idle connections
 
+    def _idle_ms(self, connection: Connection) -> int:
+        return self.now_ms - connection.last_active_ms
+
     def _sweep_idle(self) -> None:
         before_ms = self.now_ms
         self.now_ms = self._world.now().monotonic_ms
+        self._is_told_of_shortage = False
         stalled_ms = max(0, self.now_ms - before_ms - int(2000 * _SWEEP_S))
         for connection in list(self._connections):
             # Nobody is blamed for a time in which we did not look.
             connection.last_active_ms += stalled_ms
-            idle_ms = self.now_ms - connection.last_active_ms
-            if idle_ms > self.limits.idle_ms_max and not connection.is_waiting:
-                connection.close("idle")
+            self._judge(connection)
         self._sweep = self.loop.call_later(_SWEEP_S, self._sweep_idle)
+
+    def _judge(self, connection: Connection) -> None:
+        idle_ms, idle_ms_max = self._idle_ms(connection), self.limits.idle_ms_max
+        if connection.is_ending:
+            if idle_ms > _UNREAD_MS_MAX:
+                connection.abort("it does not read its last answers")
+        elif 0 <= idle_ms_max < idle_ms and not connection.is_waiting:
+            # As Kafka's, a limit below 0 is none.
+            connection.close("idle")

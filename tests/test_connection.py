@@ -245,6 +245,15 @@ def test_draining_answers_what_is_under_way_and_closes(rig: Rig) -> None:
     assert rig.transport.closed
 
 
+def test_who_begins_to_wait_while_we_drain_is_not_waited_for(rig: Rig) -> None:
+    rig.receive(frame(b"?"))
+    rig.connection.drain()
+    gone: list[int] = []
+    rig.connection.on_close(lambda: gone.append(1))
+    rig.turn()
+    assert gone == [1]
+
+
 def test_draining_closes_at_once_where_nothing_waits(rig: Rig) -> None:
     rig.receive(frame(b"a"))
     rig.connection.drain()
@@ -348,6 +357,16 @@ def test_a_connection_that_closes_sends_a_large_answer_first(
     connection._send([b"x" * 500_000])
     connection.close()
     assert not transport.closed
+    assert len(read_all(connection, transport, reading)) == 500_000
+    assert transport.closed
+
+
+def test_a_peer_that_closes_its_side_still_gets_all_of_a_large_answer(
+    pipe_rig: tuple[Connection, SocketTransport, int],
+) -> None:
+    connection, transport, reading = pipe_rig
+    connection._send([b"x" * 500_000])
+    assert connection.eof_received()
     assert len(read_all(connection, transport, reading)) == 500_000
     assert transport.closed
 
