@@ -180,10 +180,12 @@ class Log(LogUpkeep):
                 ErrorCode.RECORD_LIST_TOO_LARGE,
                 f"The record batches take {size} bytes, a segment {config.segment_bytes}.",
             )
-        duplicate = self._check_producers(incoming, origin, guard, transaction_version)
-        if duplicate is not None:
-            return Appended(*duplicate, self.log_start_offset, is_duplicate=True)
         last = headers[-1]
+        have_producers = last[9] >= 0 or len(headers) > 1
+        if have_producers:
+            duplicate = self._check_producers(incoming, origin, guard, transaction_version)
+            if duplicate is not None:
+                return Appended(*duplicate, self.log_start_offset, is_duplicate=True)
         last_offset = last[0] + last[6]
         try:
             if not self.is_settled:
@@ -194,7 +196,9 @@ class Log(LogUpkeep):
             located = (segment.size - last[1] - LOG_OVERHEAD, last)
             self._newest = _new_tuple(Located, located)
             self.log_end_offset = last_offset + 1
-            self._update_producers(headers, markers, segment)
+            self.producers.map_end_offset = last_offset + 1
+            if have_producers:
+                self._update_producers(headers, markers, segment)
         except StorageError as error:
             raise log_dir.refused(error) from error
         if last_offset - self.recovery_point >= config.flush_messages - 1:
@@ -249,7 +253,6 @@ class Log(LogUpkeep):
         segment: Segment,
     ) -> None:
         producers = self.producers
-        producers.map_end_offset = self.log_end_offset
         transactional = 0
         for number, header in enumerate(headers):
             if header[9] < 0:
