@@ -2,6 +2,7 @@
 own (test_controller_topics.py)."""
 
 from asyncio import sleep
+from typing import Any
 
 import pytest
 
@@ -43,11 +44,8 @@ async def grow(node: Node, name: str, count: int, *, timeout_ms: int = 30_000) -
     return answers((await node.ask(request, 3)).results)
 
 
-def answers(results: list[object]) -> Answers:
-    return [
-        (each.name, ErrorCode(each.error_code).name, each.error_message)  # type: ignore[attr-defined]
-        for each in results
-    ]
+def answers(results: list[Any]) -> Answers:
+    return [(each.name, ErrorCode(each.error_code).name, each.error_message) for each in results]
 
 
 def test_a_topic_is_served_when_it_is_answered() -> None:
