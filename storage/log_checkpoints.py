@@ -44,6 +44,7 @@ class LogCheckpoints:
         self._written: dict[str, Offsets] = {}
         self._on_disk: dict[str, Offsets] = {}
         self._writes = 0
+        self._kept: set[Partition] = set()
         self.recovery_points: Offsets = {}
         self.log_starts: Offsets = {}
         self.high_watermarks: Offsets = {}
@@ -80,9 +81,16 @@ class LogCheckpoints:
         self._written[name] = self._on_disk[name] = offsets
         return offsets.copy()
 
+    def keep(self, partition: Partition) -> None:
+        """The log could not be opened: what was said of it holds for when it can."""
+        self._kept.add(partition)
+
     # writing
 
     def _offsets(self, name: str) -> Iterator[tuple[Partition, int]]:
+        read = (self.recovery_points, self.log_starts, self.high_watermarks)[_WRITTEN.index(name)]
+        for partition in sorted(self._kept & read.keys()):
+            yield partition, read[partition]
         for log in self._logs_in(self._log_dir):
             partition = log.topic, log.partition
             if name == RECOVERY_POINT_CHECKPOINT:

@@ -137,6 +137,7 @@ class Logs:
         except (CorruptFile, DiskFull) as error:
             logger.error("log.refused reason=%s", error)
             self.refused[partition] = str(error)
+            checkpoints.keep(partition)
             checkpoints.is_loaded = False
             return
         log.update_high_watermark(checkpoints.high_watermarks.get(partition, 0))

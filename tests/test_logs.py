@@ -4,6 +4,7 @@ import asyncio
 from collections.abc import Callable, Iterator
 from functools import partial
 from random import Random
+from zlib import crc32
 
 import pytest
 
@@ -337,9 +338,7 @@ def test_a_partition_that_cannot_be_opened_is_refused_alone() -> None:
     again.remove(path)
     file = again.create(path)
     body = b"\1\0" + bytes(8) + b"\xff\xff\xff\xff\0\0\0\0"
-    import zlib
-
-    file.append(bytes(11) + bytes([len(body) + 4]) + zlib.crc32(body).to_bytes(4) + body)
+    file.append(bytes(11) + bytes([len(body) + 4]) + crc32(body).to_bytes(4) + body)
     file.close()
     opened = started(again)
     assert list(opened.current) == [("t", 1)]
@@ -348,6 +347,27 @@ def test_a_partition_that_cannot_be_opened_is_refused_alone() -> None:
         opened.create("t", 0, CONFIG, topic_id=None, now=NOW)
     stopped(opened)
     assert not again.exists("a/.kafka_cleanshutdown")
+
+
+def test_what_is_known_of_a_partition_that_cannot_be_opened_is_kept() -> None:
+    files = MemoryFiles()
+    logs = started(files)
+    for partition in range(2):
+        made(logs, partition=partition)
+        logs.current["t", partition].maybe_increment_log_start_offset(2)
+    stopped(logs)
+    again = files.copy()
+    whole = again.read_whole(f"a/t-0/{0:020}.log")
+    body = b"\1\0" + bytes(8) + b"\xff\xff\xff\xff\0\0\0\0"
+    old = bytes(11) + bytes([len(body) + 4]) + crc32(body).to_bytes(4) + body
+    again.write_atomically_now(f"a/t-0/{0:020}.log", old)
+    opened = started(again)
+    assert list(opened.current) == [("t", 1)]
+    opened.current["t", 1].flush_now()
+    asyncio.run(opened.checkpoint())
+    stopped(opened)
+    again.write_atomically_now(f"a/t-0/{0:020}.log", whole)
+    assert started(again.copy()).current["t", 0].log_start_offset == 2
 
 
 def test_a_partition_in_two_directories_stops_the_start() -> None:
