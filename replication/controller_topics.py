@@ -185,10 +185,11 @@ def _placed(state: ControllerState, topic: CreatableTopic) -> list[PartitionRegi
     factor = state.settings.default_replication_factor if factor == -1 else factor
     count = state.settings.num_partitions if count == -1 else count
     try:
-        return new_partitions.placed(state, count, replication_factor=factor)
+        placer = new_partitions.placer(state, replication_factor=factor)
     except KafkaError as error:
         reason = f"Unable to replicate the partition {factor} time(s): {error.message}"
         raise KafkaError(error.code, reason) from None
+    return new_partitions.placed(state, placer, count, replication_factor=factor)
 
 
 def new_topic_id(random: Random) -> bytes:
@@ -251,7 +252,8 @@ def _growth(state: ControllerState, topic: CreatePartitionsTopic) -> list[Versio
     if topic.assignments is None:
         if additional > PARTITIONS_MAX:
             raise KafkaError(ErrorCode.POLICY_VIOLATION, TOO_LARGE)
-        partitions = new_partitions.placed(state, additional, replication_factor=factor)
+        placer = new_partitions.placer(state, replication_factor=factor)
+        partitions = new_partitions.placed(state, placer, additional, replication_factor=factor)
     elif len(topic.assignments) != additional:
         raise KafkaError(
             ErrorCode.INVALID_REPLICA_ASSIGNMENT,

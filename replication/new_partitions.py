@@ -15,21 +15,21 @@ from ottla.replication.metadata_versions import partition_version
 from ottla.replication.placement import Placer, UsableBroker
 
 
-def placer(state: ControllerState) -> Placer:
+def placer(state: ControllerState, *, replication_factor: int) -> Placer:
     """Over all brokers that take new replicas; fenced ones too, but not those that shut down."""
     usable = [
         UsableBroker(broker.id, broker.rack, broker.fenced)
         for broker in state.image.brokers.values()
         if broker.takes_replicas and (broker.fenced or not broker.in_controlled_shutdown)
     ]
-    return Placer(usable, state.random)
+    found = Placer(usable, state.random)
+    found.check(replication_factor)
+    return found
 
 
 def placed(
-    state: ControllerState, count: int, *, replication_factor: int
+    state: ControllerState, found: Placer, count: int, *, replication_factor: int
 ) -> list[PartitionRegistration]:
-    found = placer(state)
-    found.check(replication_factor)
     return [_placed(state, found.place(replication_factor)) for _ in range(count)]
 
 
@@ -37,7 +37,8 @@ def _placed(state: ControllerState, replicas: list[int]) -> PartitionRegistratio
     if not any(map(state.is_active, replicas)):
         raise KafkaError(
             ErrorCode.INVALID_REPLICATION_FACTOR,
-            "All brokers are currently fenced or in controlled shutdown.",
+            f"Unable to replicate the partition {len(replicas)} time(s): All brokers are currently"
+            " fenced or in controlled shutdown.",
         )
     return _registration(state, replicas)
 

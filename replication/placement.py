@@ -93,7 +93,8 @@ class Placer:
             )
         if not self._unfenced_count:
             raise KafkaError(
-                ErrorCode.INVALID_REPLICATION_FACTOR, "All brokers are currently fenced."
+                ErrorCode.INVALID_REPLICATION_FACTOR,
+                "All brokers are currently fenced, or have all their log directories cordoned.",
             )
         if replication_factor > self._count:
             raise KafkaError(

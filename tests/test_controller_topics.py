@@ -205,7 +205,8 @@ def test_nothing_is_created_where_all_are_fenced() -> None:
     placed, assigned = create(cluster, creatable("a", 1, 1), creatable("b", assigned=[[1]]))
     assert error_of(placed) == (
         "INVALID_REPLICATION_FACTOR",
-        "Unable to replicate the partition 1 time(s): All brokers are currently fenced.",
+        "Unable to replicate the partition 1 time(s): All brokers are currently fenced, or have all"
+        " their log directories cordoned.",
     )
     assert error_of(assigned) == (
         "INVALID_REPLICA_ASSIGNMENT",

@@ -69,8 +69,8 @@ def test_one_broker_takes_any_number_of_partitions() -> None:
 
 
 REFUSED = {
-    "nobody is there": ([], 1, "All brokers are currently fenced."),
-    "all are fenced": (brokers("a", fenced=(1,)), 1, "All brokers are currently fenced."),
+    "nobody is there": ([], 1, "All brokers are currently fenced, or have"),
+    "all are fenced": (brokers("a", fenced=(1,)), 1, "All brokers are currently fenced, or have"),
     "none at all": (brokers("a"), 0, "the replication factor must be positive"),
     "more than there are": (brokers("a"), 2, "only 1 broker(s) are registered"),
 }
