@@ -6,6 +6,7 @@ the metadata log) gets a name instead; the rest is compared as people see it.
 
 import json
 import re
+import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import NamedTuple
@@ -190,6 +191,10 @@ STORY: tuple[tuple[str, ...], ...] = (
     ("topics", "--list"),
 )
 
+# Kafka answers these a moment before it shows what they have changed.
+CHANGES = ("--create", "--alter", "--delete")
+SETTLE_S = 0.2
+
 # Lines whose output differs on purpose, with the reason.
 INTENDED: dict[str, str] = {
     "configs --entity-type groups --entity-name g --describe": (
@@ -241,6 +246,8 @@ def tell(tools: KafkaTools, bootstrap: str, data_dir: Path, work: Path) -> list[
         elif tool != "producer-perf-test":
             arguments += ["--bootstrap-server", bootstrap]
         ran = tools.run(CLASSES[tool], *arguments, given="".join(given))
+        if any(word in line for word in CHANGES):
+            time.sleep(SETTLE_S)
         said.append(Told(f"{tool} {line}", _comparable(tool, ran, bootstrap, data_dir, work)))
     return said
 

@@ -17,7 +17,7 @@ from aiokafka.errors import (
     TopicAlreadyExistsError,
 )
 
-from compat_tests.client_stories.sent import CODECS, KEPT, TIME_MS, Sent, big, records
+from compat_tests.client_stories.sent import CODECS, KEPT, TIME_MS, Sent, big, records, tries
 
 WAIT_S = 30
 
@@ -161,8 +161,11 @@ async def administration(bootstrap: str, topic: str) -> None:
         assert sorted(each["partition"] for each in described["partitions"]) == [0, 1]
         await admin.create_partitions({topic: NewPartitions(4)})
         await admin.alter_configs([changed])
-        answers = await admin.describe_configs([resource])
-        found = {entry[0]: entry[1] for entry in answers[0].resources[0][4]}
+        for _ in tries():
+            answers = await admin.describe_configs([resource])
+            found = {entry[0]: entry[1] for entry in answers[0].resources[0][4]}
+            if found["max.message.bytes"] == "123456":
+                break
         assert found["max.message.bytes"] == "123456"
         at = TopicPartition(topic, 0)
         low = await admin.delete_records({at: RecordsToDelete(before_offset=7)})

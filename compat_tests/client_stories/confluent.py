@@ -19,7 +19,7 @@ from confluent_kafka.admin import (
     OffsetSpec,
 )
 
-from compat_tests.client_stories.sent import CODECS, KEPT, TIME_MS, Sent, big, records
+from compat_tests.client_stories.sent import CODECS, KEPT, TIME_MS, Sent, big, records, tries
 
 WAIT_S = 30
 
@@ -167,7 +167,10 @@ def administration(bootstrap: str, topic: str) -> None:
     changed = ConfigResource(ConfigResource.Type.TOPIC, topic, incremental_configs=[entry])
     admin.incremental_alter_configs([changed])[changed].result(WAIT_S)
     asked = ConfigResource(ConfigResource.Type.TOPIC, topic)
-    configs = admin.describe_configs([asked])[asked].result(WAIT_S)
+    for _ in tries():
+        configs = admin.describe_configs([asked])[asked].result(WAIT_S)
+        if configs["max.message.bytes"].value == "123456":
+            break
     assert configs["max.message.bytes"].value == "123456"
     deleted = admin.delete_records([At(topic, 0, 7)])
     assert [each.result(WAIT_S).low_watermark for each in deleted.values()] == [7]

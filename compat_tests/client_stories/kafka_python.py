@@ -12,7 +12,7 @@ from kafka.admin import ConfigResource, ConfigResourceType, NewTopic
 from kafka.errors import NoOffsetForPartitionError, OffsetOutOfRangeError, TopicAlreadyExistsError
 from kafka.structs import TopicPartition
 
-from compat_tests.client_stories.sent import CODECS, KEPT, TIME_MS, Sent, big, records
+from compat_tests.client_stories.sent import CODECS, KEPT, TIME_MS, Sent, big, records, tries
 
 WAIT_S = 30
 
@@ -153,7 +153,10 @@ def administration(bootstrap: str, topic: str) -> None:
         assert [each["partition_index"] for each in described["partitions"]] == [0, 1]
         admin.create_partitions({topic: 4})
         admin.alter_configs([changed])
-        configs = admin.describe_configs([resource])["topic"][topic]
+        for _ in tries():
+            configs = admin.describe_configs([resource])["topic"][topic]
+            if configs["max.message.bytes"]["value"] == "123456":
+                break
         assert configs["max.message.bytes"]["value"] == "123456"
         low = admin.delete_records({TopicPartition(topic, 0): 7})
         assert low[TopicPartition(topic, 0)]["low_watermark"] == 7

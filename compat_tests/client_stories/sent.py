@@ -1,5 +1,7 @@
 """The records that every client sends and must read back as they were."""
 
+import time
+from collections.abc import Iterator
 from typing import NamedTuple
 
 Headers = tuple[tuple[str, bytes], ...]
@@ -33,3 +35,11 @@ def records(count: int = 20) -> list[Sent]:
 
 def big() -> list[Sent]:
     return [Sent(bytes([at]) * BIG_BYTES, b"big", (), TIME_MS + at) for at in range(3)]
+
+
+def tries(seconds: float = 20) -> Iterator[None]:
+    """For what takes a moment to be seen: Kafka answers a change before it shows it."""
+    end = time.perf_counter() + seconds
+    while time.perf_counter() < end:
+        yield
+        time.sleep(0.05)

@@ -178,9 +178,14 @@ public final class JavaClient {
         ConfigEntry entry = new ConfigEntry("max.message.bytes", "123456");
         AlterConfigOp set = new AlterConfigOp(entry, AlterConfigOp.OpType.SET);
         admin.incrementalAlterConfigs(Map.of(resource, List.of(set))).all().get();
-        System.out.println(
-                admin.describeConfigs(List.of(resource)).all().get().get(resource)
-                        .get("max.message.bytes"));
+        ConfigEntry shown = null;
+        // A change takes a moment to be seen.
+        for (int tries = 200; tries > 0 && (shown == null || shown.isDefault()); tries--) {
+            Thread.sleep(tries == 200 ? 0 : 50);
+            shown = admin.describeConfigs(List.of(resource)).all().get().get(resource)
+                    .get("max.message.bytes");
+        }
+        System.out.println(shown);
         System.out.println(
                 "low watermark: "
                         + admin.deleteRecords(Map.of(partition, RecordsToDelete.beforeOffset(7)))

@@ -49,10 +49,14 @@ async function administer(admin, topic) {
   console.log("partitions:", metadata.topics[0].partitions.length);
   const entries = [{ name: "max.message.bytes", value: "123456" }];
   await admin.alterConfigs({ resources: [{ type: 2, name: topic, configEntries: entries }] });
-  const described = await admin.describeConfigs({
-    resources: [{ type: 2, name: topic, configNames: ["max.message.bytes"] }],
-  });
-  console.log("described:", described.resources[0].configEntries[0].configValue);
+  const asked = { resources: [{ type: 2, name: topic, configNames: ["max.message.bytes"] }] };
+  let value;
+  // A change takes a moment to be seen.
+  for (let tries = 200; tries > 0 && value !== "123456"; tries--) {
+    const described = await admin.describeConfigs(asked);
+    value = described.resources[0].configEntries[0].configValue;
+  }
+  console.log("described:", value);
   await admin.deleteTopicRecords({ topic, partitions: [{ partition: 0, offset: "2" }] });
   console.log("offsets at last:", sorted(await admin.fetchTopicOffsets(topic)));
   console.log("brokers:", (await admin.describeCluster()).brokers.length);
