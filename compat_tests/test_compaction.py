@@ -63,6 +63,12 @@ def test_both_cleaners_keep_the_same(seed: int, oracle: Oracle, tmp_path: Path) 
             told.pop("ratio", None), expected.pop("ratio", None)
         assert told == expected
         active = log.segments.active.base_offset
+        for each in (files, their_files):
+            # Kafka removes snapshots up to the log start when it opens a log. Ours go with their
+            # segments: what a start finds does not hang on how far a checkpoint has come.
+            for name in [name for name in each if name.endswith(".snapshot")]:
+                if int(name[:20]) <= history.log_start:
+                    del each[name]
         assert _comparable(files, active, is_compressed) == _comparable(
             their_files, active, is_compressed
         )
