@@ -25,7 +25,7 @@ class Disk:
     def __init__(self, random: Random, trace: Trace, wall_ms: Callable[[], int]) -> None:
         self._random = random
         self._trace = trace
-        self.slowness_s = random.choice((0.000_1, 0.000_1, 0.002, 0.02))
+        self.slowness_s = random.choice((0.000_1, 0.002, 0.02, 0.2))
         self.fault: Fault | None = None
         self.faults_left = 0
         self.hits = 0

@@ -104,8 +104,10 @@ class MemorySelector(BaseSelector):
                 del self._ready[fd]
         return found
 
-    def get_map(self) -> Mapping[Any, SelectorKey]:
+    def _registered(self) -> Mapping[Any, SelectorKey]:
         return self._keys
+
+    get_map = _registered
 
 
 SOCKETS: dict[int, MemorySocket] = {}
@@ -163,16 +165,14 @@ class SimulatedLoop(BaseSelectorEventLoop):
         self, callback: Any, *args: Any, context: Context | None = None
     ) -> events.Handle:
         handle = super().call_soon(callback, *args, context=context)
-        if (process := handle._context.get(PROCESS)) is not None and not process.is_alive:  # type: ignore[attr-defined]
-            handle.cancel()
+        _drop_if_dead(handle)
         return handle
 
     def call_at(  # type: ignore[override]
         self, when: float, callback: Any, *args: Any, context: Context | None = None
     ) -> events.TimerHandle:
         handle = super().call_at(when, callback, *args, context=context)
-        if (process := handle._context.get(PROCESS)) is not None and not process.is_alive:  # type: ignore[attr-defined]
-            handle.cancel()
+        _drop_if_dead(handle)
         return handle
 
     def for_nobody(self, when: float, callback: Any, *args: Any) -> events.TimerHandle:
@@ -290,6 +290,12 @@ class OutwardSocket(TransportSocket):
 
     def fileno(self) -> int:
         return -1
+
+
+def _drop_if_dead(handle: Any) -> None:
+    process = handle._context.get(PROCESS)
+    if process is not None and not process.is_alive:
+        handle.cancel()
 
 
 _HARMLESS = {"family", "flags", "reuse_address", "reuse_port", "keep_alive"}

@@ -108,6 +108,9 @@ class Producing:
         if answer is None:
             return  # acks=0: nobody promised anything
         self._scenario.note("acknowledged", *partition, value[:20], answer.offset)
+        promised = self._scenario.promised
+        if promised is not None and not promised.done():
+            promised.set_result(None)
         now_s = self._scenario.loop.time()
         self._ledger.acknowledge(partition, value, answer.offset, now_s=now_s)
 

@@ -44,6 +44,7 @@ HOUR_MS = 3_600_000
 ATTEMPTS = 100
 RETRY_S = 0.5
 SETTLE_S = 15.0
+PROMISE_S = 3.0
 
 
 class Scenario:
@@ -56,6 +57,8 @@ class Scenario:
         self.network = Network(self.loop, Random(f"network {plan.seed}"), self.trace)
         self.is_ending = False
         self.counts: dict[str, int] = {}
+        self.promised: asyncio.Future[Any] | None = None
+        """Done with the next acknowledgement."""
         self._random = Random(f"events {plan.seed}")
         self._wall_offset_ms = 0
         self._clients = Process(self.loop, "clients")
@@ -149,6 +152,7 @@ class Scenario:
             case Event.KILL:
                 self.machine.kill()
             case Event.POWER_CUT:
+                await self._promise()
                 self._cut_power()
             case Event.FULL:
                 self.machine.disk.arm(self._random.choice(PASSING), self._random.choice((1, 30)))
@@ -174,6 +178,14 @@ class Scenario:
         numbers = list(self.network.connected)
         for number in self._random.sample(numbers, min(len(numbers), self._random.randint(1, 3))):
             what(number)
+
+    async def _promise(self) -> None:
+        """Often until somebody was just told that his records are safe: the worst of moments."""
+        if self._random.random() < 0.3:
+            return
+        self.promised = self.loop.create_future()
+        await asyncio.wait([self.promised], timeout=PROMISE_S)
+        self.promised = None
 
     def _cut_power(self) -> None:
         # Where acks come behind the fsync, nobody was told of anything that is not on the disk.
