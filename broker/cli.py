@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import gc
+import os
 import sys
 from logging import getLogger
 
@@ -16,16 +17,19 @@ from ottla.storage.errors import StorageError
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
     from typing import Any
 
     from ottla.broker.config import BrokerConfig
     from ottla.broker.main import Running
-    from ottla.broker.world import WatchedSelector
+    from ottla.broker.world import WatchedSelector, World
 
 WRONG_CONFIG = 2
 CANNOT_START = 1
 BROKEN = 70
+
+# What macOS lets a process have where it calls the limit unlimited.
+_OPEN_MAX = 10_240
 
 
 def serve(
@@ -89,57 +93,108 @@ def _run(config: BrokerConfig) -> int:
     # Of what a start makes hardly anything is garbage.
     gc.disable()
     set_up(config["ottla.log.level"])
-    _raise_descriptor_limit()
-    from ottla.broker.world import WatchedSelector
+    descriptors_max = raised_descriptor_limit()
+    from ottla.broker.world import WatchedSelector, real_world
 
     selector = WatchedSelector()
-    process = _Process(config, selector)
     with asyncio.Runner(loop_factory=lambda: asyncio.SelectorEventLoop(selector)) as runner:
+        world = real_world(runner.get_loop())
+        process = Process(config, world, selector, descriptors_max=descriptors_max)
         return runner.run(process.run())
 
 
-def _raise_descriptor_limit() -> None:
+def raised_descriptor_limit() -> int | None:
+    """The soft limit, as near to the hard one as the system allows; None if there is none."""
     import resource
 
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
-    if soft < hard:
+    for limit in (hard, _OPEN_MAX):
+        if soft == resource.RLIM_INFINITY:
+            return None
+        if limit != resource.RLIM_INFINITY and limit <= soft:
+            break
         try:
-            resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
+            resource.setrlimit(resource.RLIMIT_NOFILE, (limit, hard))
         except (OSError, ValueError):
-            # macOS calls its limit unlimited, and does not take it.
-            return
+            continue
+        soft = limit
+    return soft
 
 
-class _Process:
-    def __init__(self, config: BrokerConfig, selector: WatchedSelector) -> None:
+class Process:
+    """From a configuration to an exit code."""
+
+    def __init__(
+        self,
+        config: BrokerConfig,
+        world: World,
+        selector: WatchedSelector,
+        *,
+        descriptors_max: int | None = None,
+        leave: Callable[[int], object] = os._exit,
+    ) -> None:
+        """`leave` ends the process at once."""
         self._config = config
+        self._world = world
         self._selector = selector
+        self._descriptors_max = descriptors_max
+        self._leave = leave
         self._exit_code = 0
-        self._end: asyncio.Future[None]
+        self._end: asyncio.Future[None] = world.loop.create_future()
 
     async def run(self) -> int:
-        from ottla.broker.main import StartRefused, started
-        from ottla.broker.world import real_world
-
-        loop = asyncio.get_running_loop()
-        self._end = loop.create_future()
-        loop.set_exception_handler(self._broken)
-        self._listen_to_signals(loop)
+        loop = self._world.loop
+        loop.set_exception_handler(self.broken)
+        self._listen_to_signals()
         try:
-            running = await started(real_world(loop), self._config)
-        except (StartRefused, StorageError) as error:
-            return _refused(str(error), CANNOT_START)
-        running.broker.on_fatal = self._fatal
+            running = await self._started()
+            if running is not None:
+                await self._serve(running)
+            return self._exit_code
+        finally:
+            # What is left is cancelled: nothing of that is a fault.
+            loop.set_exception_handler(None)
+            self._world.files.close()
+
+    async def _started(self) -> Running | None:
+        """None where it cannot start, or need not any more."""
+        from ottla.broker.main import StartRefused, started
+
+        start = self._world.loop.create_task(
+            started(
+                self._world,
+                self._config,
+                descriptors_max=self._descriptors_max,
+                on_fatal=self._fatal,
+            )
+        )
+        either: list[asyncio.Future[Any]] = [start, self._end]
+        await asyncio.wait(either, return_when=asyncio.FIRST_COMPLETED)
+        if not start.done():
+            # As a kill would leave it: the next start finds its way from there.
+            start.cancel()
+            await asyncio.wait([start])
+        if start.cancelled():
+            return None
+        error = start.exception()
+        if error is None:
+            return start.result()
+        if isinstance(error, (StartRefused, StorageError)):
+            self._exit_code = _refused(str(error), CANNOT_START)
+        else:
+            self.broken(self._world.loop, {"message": "the start failed", "exception": error})
+        return None
+
+    async def _serve(self, running: Running) -> None:
         # What is loaded by now stays: the collector need not walk over it again and again.
         gc.freeze()
         gc.enable()
-        self._announce(running)
+        if not self._end.done():
+            self._announce(running)
         self._selector.reset()
         await self._end
         getLogger(__name__).info("loop.longest_hold ms=%.1f", self._selector.reset() * 1000)
-        if self._exit_code != BROKEN:
-            await running.stop()
-        return self._exit_code
+        await running.stop()
 
     def _announce(self, running: Running) -> None:
         data = ",".join(self._config.log_dirs)
@@ -148,26 +203,41 @@ class _Process:
         _say(f"Try it: kafka-topics --bootstrap-server {running.bootstrap} --list")
         print(f"ready bootstrap={running.bootstrap} nodes=1 data={data}", flush=True)
 
-    def _listen_to_signals(self, loop: asyncio.AbstractEventLoop) -> None:
+    def _listen_to_signals(self) -> None:
         import signal
 
         for number in (signal.SIGTERM, signal.SIGINT):
-            loop.add_signal_handler(number, self._stop)
+            self._world.loop.add_signal_handler(number, self.stop)
 
-    def _stop(self) -> None:
+    def stop(self) -> None:
+        """Cleanly; in the midst of a start, without it."""
         if not self._end.done():
             self._end.set_result(None)
 
     def _fatal(self, exit_code: int, reason: str) -> None:
+        """What is left can still be closed cleanly."""
+        if exit_code == BROKEN:
+            self._halt(reason)
+            return
         self._exit_code = exit_code
         _say(f"ottla: {reason}")
-        self._stop()
+        self.stop()
 
-    def _broken(self, loop: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:
+    def broken(self, loop: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:
         """An error that nobody has caught: what is half done must not be served."""
-        error = context.get("exception")
-        getLogger(__name__).error("process.broken %s", context.get("message"), exc_info=error)
-        self._fatal(BROKEN, f"stopped by an error of its own: {error!r}")
+        error, message = context.get("exception"), context.get("message")
+        log = getLogger(__name__)
+        if isinstance(error, OSError) and "socket" in context:
+            # asyncio takes no connections for a moment, as there are no descriptors for them.
+            log.warning("server.accepts_later reason=%s", error.strerror)
+            return
+        log.error("process.broken %s", message, exc_info=error)
+        self._halt(f"stopped by an error of its own: {error!r}" if error else str(message))
+
+    def _halt(self, reason: str) -> None:
+        """Not one request more: a disk survives that as it survives a kill."""
+        _say(f"ottla: {reason}")
+        self._leave(BROKEN)
 
 
 def _refused(reason: str, exit_code: int) -> int:

@@ -1,8 +1,8 @@
 """A broker from its first file to its last: how it starts, and how it stops.
 
-The order is what counts. The directories are locked before anything in them is read; addresses are
-taken before the cluster is told of them; this broker is fenced and unfenced in the metadata log,
-so that leader epochs rise with every start; clients come in when all of that is committed.
+The order is what counts. The directories are locked before anything in them is read, addresses are
+taken before anything is written; this broker is fenced and unfenced in the metadata log, so that
+leader epochs rise with every start; clients come in when all of that is committed.
 """
 
 from __future__ import annotations
@@ -21,6 +21,7 @@ from ottla.broker.replica_directories import ReplicaDirectories
 from ottla.broker.server import Server, limits_of
 from ottla.broker.topic_creation import TopicCreation
 from ottla.broker.upkeep import Upkeep
+from ottla.protocol.errors import KafkaError
 from ottla.protocol.records import INT32_MAX
 from ottla.replication.controller_bootstrap import bootstrap_records as new_cluster_records
 from ottla.replication.controller_bootstrap import refusals
@@ -33,6 +34,8 @@ from ottla.storage.logs import Logs
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from ottla.broker.config import BrokerConfig
     from ottla.broker.world import World
 
@@ -81,32 +84,50 @@ class Running:
         await broker.replica_directories.stop()
         await broker.upkeep.stop()
         await broker.drive(broker.logs.closing(broker_epoch=broker.broker_epoch))
-        await broker.drive(broker.quorum.closing())
+        try:
+            await broker.drive(broker.quorum.closing())
+        except KafkaError as error:
+            logger.error("broker.not_closed reason=%s", error)
         broker.directories.release()
         broker.world.files.close()
 
 
-async def started(world: World, config: BrokerConfig) -> Running:
-    """Opens what is there, or makes it, and serves."""
+async def started(
+    world: World,
+    config: BrokerConfig,
+    *,
+    descriptors_max: int | None = None,
+    on_fatal: Callable[[int, str], None] | None = None,
+) -> Running:
+    """Opens what is there, or makes it, and serves. `on_fatal` ends the process with an exit code
+    and one line; `descriptors_max` is how many descriptors it may have."""
     directories = _locked(world, config)
     broker = Broker(world, config, node_id=config.node_id)
     broker.directories = directories
+    broker.on_fatal = on_fatal
+    broker.server = Server(
+        world, limits_of(config), Dispatch(broker).serve, descriptors_max=descriptors_max
+    )
     try:
         return await _Start(broker).run()
-    except BaseException:
+    except BaseException as error:
+        broker.server.close()
         directories.release()
+        if isinstance(error, KafkaError):
+            # A log that cannot be written to, or what is decided cannot be committed.
+            raise StartRefused(f"cannot start: {error.message}") from error
         raise
 
 
 def _locked(world: World, config: BrokerConfig) -> LogDirectories:
     paths = dict.fromkeys([*config.log_dirs, config.metadata_log_dir])
     directories = open_log_directories(world.files, list(paths), node_id=config.node_id)
-    if config.metadata_log_dir in directories.offline:
-        reason = directories.offline[config.metadata_log_dir]
-        directories.release()
-        raise StartRefused(reason)
-    for path, reason in directories.offline.items():
+    offline = directories.offline
+    for path, reason in offline.items():
         logger.error("log_dir.offline path=%s reason=%s", path, reason)
+    if config.metadata_log_dir in offline or all(path in offline for path in config.log_dirs):
+        directories.release()
+        raise StartRefused(offline.get(config.metadata_log_dir) or offline[config.log_dirs[0]])
     return directories
 
 
@@ -118,15 +139,15 @@ class _Start:
 
     async def run(self) -> Running:
         broker = self._broker
+        addresses = await self._bind()
         await self._open_metadata_log()
+        membership = broker.membership = Membership(broker)
         await self._open_logs()
         broker.fetch_sessions = FetchSessions(
             broker.config["max.incremental.fetch.session.cache.slots"], random=broker.world.random
         )
         broker.producer_ids = ProducerIds(broker)
         broker.topic_creation = TopicCreation(broker)
-        addresses = await self._bind()
-        membership = broker.membership = Membership(broker)
         await membership.join(addresses, previous_epoch=broker.logs.previous_broker_epoch)
         await broker.node.start(broker.controllers.image)
         broker.image = broker.controllers.image
@@ -153,7 +174,11 @@ class _Start:
             listeners=listeners,
         )
         broker.cluster_id = identity.cluster_id
-        broker.directory_ids = identity.directory_ids
+        broker.directory_ids = {
+            directory_id: path
+            for directory_id, path in identity.directory_ids.items()
+            if path in config.log_dirs
+        }
         broker.quorum = Quorum(
             world.files,
             config.metadata_log_dir,
@@ -179,9 +204,10 @@ class _Start:
         config, world = broker.config, broker.world
         image = broker.controllers.image
         broker.config = config = config.with_dynamic(image.configs)
+        broker.server.limits = limits_of(config)
         broker.logs = Logs(
             world.files,
-            broker.directories,
+            self._log_directories(),
             random=world.random,
             default_config=config.log_config,
             producer_expiration_ms=config["producer.id.expiration.ms"],
@@ -194,8 +220,18 @@ class _Start:
         await broker.drive(
             broker.logs.opening(lambda topic: broker.node.log_config(topic, image), world.now())
         )
+        reason = self._lost()
+        if reason is not None:
+            raise StartRefused(reason)
         broker.replica_directories = ReplicaDirectories(broker)
         broker.replica_directories.recover()
+
+    def _log_directories(self) -> LogDirectories:
+        """Without that of the metadata log, where it has one of its own: there are no topics."""
+        every = self._broker.directories
+        paths = self._broker.config.log_dirs
+        online = {path: found for path, found in every.online.items() if path in paths}
+        return LogDirectories(online, every.offline)
 
     def _on_metadata_failure(self) -> None:
         self._broker.fatal("the disk of the metadata log has failed", exit_code=1)
@@ -207,30 +243,42 @@ class _Start:
 
     async def _give_up_failed(self) -> None:
         broker = self._broker
-        before = {log_dir.path for log_dir in broker.logs.online}
         lost = broker.node.take_failed_offline()
-        gone = before - {log_dir.path for log_dir in broker.logs.online}
-        logger.error("node.partitions_offline count=%d directories=%s", len(lost), sorted(gone))
-        if not broker.logs.online or broker.config.metadata_log_dir in gone:
-            broker.fatal("no log directory is left that this node can work with", exit_code=1)
+        offline = broker.logs.offline
+        logger.error("node.partitions_offline count=%d directories=%s", len(lost), sorted(offline))
+        reason = self._lost()
+        if reason is not None:
+            broker.fatal(reason, exit_code=1)
             return
-        ids = [key for key, path in broker.directory_ids.items() if path in gone]
+        ids = [
+            directory_id for directory_id, path in broker.directory_ids.items() if path in offline
+        ]
         await broker.membership.directories_failed(ids)
+
+    def _lost(self) -> str | None:
+        """Why this node cannot go on, if so: one line."""
+        broker = self._broker
+        if broker.logs.online and broker.config.metadata_log_dir not in broker.logs.offline:
+            return None
+        return "no log directory is left that this node can work with"
 
     async def _bind(self) -> list[Address]:
         broker = self._broker
-        config = broker.config
-        dispatch = Dispatch(broker)
-        broker.server = Server(broker.world, limits_of(config), dispatch.serve)
         addresses = []
-        for listener in config.listeners.opened:
+        for listener in broker.config.listeners.opened:
             try:
                 port = await broker.server.bind(listener.name, listener.host, listener.port)
             except OSError as error:
-                reason = error.strerror or str(error)
+                reason = _reason(error)
                 raise StartRefused(f"cannot listen on {listener}: {reason}") from error
             addresses.append(Address(listener.name, listener.host, port))
         return addresses
+
+
+def _reason(error: OSError) -> str:
+    """Without the address, which asyncio puts before it."""
+    text = error.strerror or str(error)
+    return text.rpartition("): ")[2]
 
 
 def quorum_settings(config: BrokerConfig) -> QuorumSettings:

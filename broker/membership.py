@@ -43,14 +43,18 @@ class Membership:
         """Registers, fenced; `previous_epoch` is that of a clean stop, else -1. A directory in
         which Kafka has finalized more features than are served here opens all the same."""
         broker = self._broker
+        advertised = broker.config.advertised
+        online = [
+            directory_id
+            for directory_id, path in broker.directory_ids.items()
+            if path not in broker.logs.offline
+        ]
         request = BrokerRegistrationRequest(
             broker_id=broker.node_id,
             cluster_id=broker.cluster_id,
             incarnation_id=broker.world.random.getrandbits(128).to_bytes(16, "big"),
             listeners=[
-                BrokerRegistrationRequestListener(
-                    name=name, host=host, port=port, security_protocol=0
-                )
+                _listener(name, *advertised.get(name, (host, port)))
                 for name, host, port in addresses
             ],
             features=[
@@ -60,7 +64,7 @@ class Membership:
                 for name, (first, last) in KNOWN_FEATURES.items()
             ],
             rack=broker.config["broker.rack"],
-            log_dirs=sorted(broker.directory_ids),
+            log_dirs=sorted(online),
             previous_broker_epoch=previous_epoch,
         )
         response: BrokerRegistrationResponse = await broker.controllers.decide(
@@ -87,9 +91,10 @@ class Membership:
             logger.warning("broker.not_let_go error=%s", error)
 
     async def directories_failed(self, directory_ids: Sequence[bytes]) -> None:
-        """Others must know what cannot be served here any more."""
+        """Others must know what cannot be served here any more: at once, or when it is served."""
         self._offline_directories.update(dict.fromkeys(directory_ids))
-        await self._heartbeat()
+        if self._timer is not None:
+            await self._beat_on()
 
     async def _heartbeat(self, *, want_shut_down: bool = False) -> BrokerHeartbeatResponse:
         broker = self._broker
@@ -109,6 +114,8 @@ class Membership:
     def _arm(self) -> None:
         broker = self._broker
         interval_s = broker.config["broker.heartbeat.interval.ms"] / 1000
+        if self._timer is not None:
+            self._timer.cancel()
         self._timer = broker.world.loop.call_later(interval_s, self._beat)
 
     def _beat(self) -> None:
@@ -126,3 +133,7 @@ class Membership:
         if self._timer is not None:
             self._timer.cancel()
             self._timer = None
+
+
+def _listener(name: str, host: str, port: int) -> BrokerRegistrationRequestListener:
+    return BrokerRegistrationRequestListener(name=name, host=host, port=port, security_protocol=0)

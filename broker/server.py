@@ -128,11 +128,15 @@ class Server:
         for server in self._servers:
             await server.start_serving()
 
-    async def stop(self, *, patience_s: float) -> None:
-        """Takes no more connections and requests; answers that are under way still leave."""
+    def close(self) -> None:
+        """Gives the addresses back."""
         self._sweep.cancel()
         for server in self._servers:
             server.close()
+
+    async def stop(self, *, patience_s: float) -> None:
+        """Takes no more connections and requests; answers that are under way still leave."""
+        self.close()
         self._is_draining = True
         for connection in list(self._connections):
             connection.drain()
