@@ -407,9 +407,12 @@ def test_a_large_answer_that_ends_with_an_empty_piece_comes_to_an_end(
 
 def test_requests_are_left_alone_while_their_answers_are_not_read(rig: Rig) -> None:
     answers = {b"%d" % number: [b"x" * 50_000] for number in range(20)}
-    rig.server.serve = lambda connection, frame: (  # type: ignore[method-assign]
-        rig.server.served.append(bytes(frame)) or list(answers[bytes(frame)])  # type: ignore[func-returns-value]
-    )
+
+    def serve(connection: Connection, frame: Buffer) -> list[Buffer]:
+        rig.server.served.append(bytes(frame))
+        return list(answers[bytes(frame)])
+
+    rig.server.serve = serve  # type: ignore[method-assign]
     send = rig.transport.write
 
     def write(data: Buffer) -> None:

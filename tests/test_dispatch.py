@@ -42,7 +42,8 @@ class Rig:
         if not serves:
             self.dispatch._route(read(frame))
             return None
-        answer: Any = self.dispatch.serve(self.connection, memoryview(frame))  # type: ignore[arg-type]
+        connection: Any = self.connection
+        answer: Any = self.dispatch.serve(connection, memoryview(frame))
         if hasattr(answer, "__await__"):
             answer = asyncio.run(answer)
         return None if answer is None else b"".join(answer)
@@ -115,7 +116,8 @@ def test_what_fails_within_a_change_is_no_answer(
 
 
 def test_an_answer_that_cannot_be_written_is_the_handler_s_fault(rig: Rig) -> None:
-    rig.answers(lambda broker, context, request: MetadataResponse(brokers=None, topics=[]))  # type: ignore[arg-type]
+    brokers: Any = None
+    rig.answers(lambda *_: MetadataResponse(brokers=brokers, topics=[]))
     assert error_codes(rig.response(named("a"), 9)) == ["UNKNOWN_SERVER_ERROR"]
 
 
