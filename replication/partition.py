@@ -261,7 +261,7 @@ class Partition:
     def end_offset_for_epoch(self, epoch: int) -> tuple[int, int]:
         """The largest epoch up to this one, and where it ended; (-1, -1) if none is known."""
         rules, log = self.rules, self.log
-        if rules.role is not _LEADER or not 0 <= epoch <= rules.leader_epoch:
+        if rules.role is not _LEADER or epoch == NO_EPOCH or epoch > rules.leader_epoch:
             return log.end_offset_for_epoch(epoch)
         if epoch == rules.leader_epoch:
             return epoch, log.log_end_offset

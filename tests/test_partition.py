@@ -289,6 +289,9 @@ def test_the_current_epoch_ends_where_the_log_ends_even_before_its_first_batch(
 ) -> None:
     (partition,) = broker.create("t", epoch=2)
     assert partition.end_offset_for_epoch(2) == (2, 0)
+    # One that no leader ever had lies before all, as in Kafka.
+    assert partition.end_offset_for_epoch(-2) == (-2, 0)
+    assert partition.end_offset_for_epoch(-1) == (-1, -1)
     assert partition.epoch_at_start() == 2
     append(partition, 5)
     broker.lead(partition, leader_epoch=4)
