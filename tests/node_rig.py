@@ -47,8 +47,10 @@ def tell(
     paths: Sequence[str] = ("data",),
     settings: Sequence[str] = (),
     stops: bool = True,
+    seed: int = 1,
 ) -> Any:
-    """Starts a node on these files, tells the story, and stops the node, or leaves it as it is."""
+    """Starts a node on these files, tells the story, and stops the node, or leaves it as it is. Its
+    next incarnation has another seed."""
     rig = Rig()
     disk = disk_with(paths) if files is None else files
 
@@ -56,7 +58,7 @@ def tell(
         start_s = rig.loop.time()
         world = World(
             lambda: Now(int(rig.loop.time() * 1000), WALL_MS + int(rig.loop.time() - start_s)),
-            Random(1),
+            Random(seed),
             disk,
             rig.loop,
         )
