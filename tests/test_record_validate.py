@@ -329,6 +329,8 @@ def test_a_compacted_topic_wants_keys(codec: Codec, rules: ProduceRules) -> None
     assert error.code is INVALID_RECORD
     assert [fault.batch_index for fault in error.record_errors] == [1, 3]
     judge(build_batch([Record(0, NOW_MS, b"", b"v")], codec=codec), rules)
+    error = refusal(build_batch([Record(n, NOW_MS, None, b"v") for n in range(3)]), rules)
+    assert [fault.batch_index for fault in error.record_errors] == [0, 1, 2]
 
 
 def test_a_wrong_time_among_missing_keys_gives_its_code_to_all() -> None:

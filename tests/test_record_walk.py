@@ -127,7 +127,11 @@ def test_nothing_is_plain_that_a_walk_refuses_or_sees_otherwise() -> None:
             mutated[at] = dice.choice((0, 1, 0x7F, 0x80, 0xFF, dice.randrange(256)))
         if dice.random() < 0.2:
             del mutated[61 + dice.randrange(len(mutated) - 61) :]
+        if dice.random() < 0.1:
+            mutated += bytes(dice.randrange(1, 9))
         header = read_header(mutated)
+        count = max(1, header.record_count + dice.choice((0, 0, 0, 0, -1, 1)))
+        header = header._replace(record_count=count)
         plain = walk_plain(mutated, 61, header.record_count)
         if plain is not None:
             plain_count += 1
