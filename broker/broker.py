@@ -14,8 +14,9 @@ from ottla.replication.metadata import Delta, Image
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
-    from typing import TypeVar
+    from asyncio import Task
+    from collections.abc import Callable, Coroutine, Mapping
+    from typing import Any, TypeVar
 
     from ottla.broker.config import BrokerConfig
     from ottla.broker.context import Context
@@ -82,6 +83,7 @@ class Broker:
         """The paths of log directories."""
         self.on_fatal: Callable[[int, str], None] | None = None
         """Ends the process with an exit code, and one line that says why."""
+        self._tasks: dict[Task[Any], None] = {}
 
     # addresses
 
@@ -143,6 +145,19 @@ class Broker:
         if delta.changed_configs:
             self.config = self.config.with_dynamic(image.configs)
             self.server.limits = limits_of(self.config)
+
+    def begin(self, work: Coroutine[Any, Any, T]) -> Task[T]:
+        """Work that nobody waits for. What it does not catch itself ends the process: it may have
+        been in the midst of a change, and it would never be done again."""
+        task = self.world.loop.create_task(work)
+        self._tasks[task] = None
+        task.add_done_callback(self._ended)
+        return task
+
+    def _ended(self, task: Task[Any]) -> None:
+        del self._tasks[task]
+        if not task.cancelled() and (error := task.exception()) is not None:
+            raise error
 
     async def pause(self) -> None:
         """Lets everybody else have a turn."""

@@ -77,8 +77,7 @@ class Controllers:
         if self._is_live:
             self._to_apply.append((self.image, delta))
             if self._applying is None:
-                self._applying = self._broker.world.loop.create_task(self._apply_all())
-                self._applying.add_done_callback(_must_succeed)
+                self._applying = self._broker.begin(self._apply_all())
 
     async def start(self, bootstrap: Sequence[Versioned]) -> None:
         """This node leads the quorum: from now on it decides."""
@@ -158,7 +157,7 @@ class Controllers:
             self._timer = loop.call_later(delay_ms / 1000, self._due)
 
     def _due(self) -> None:
-        self._broker.world.loop.create_task(self._expire())
+        self._broker.begin(self._expire())
 
     async def _expire(self) -> None:
         try:
@@ -176,12 +175,6 @@ class Controllers:
             future = self._broker.world.loop.create_future()
             self._waiters.append((offset, future))
             await future
-
-
-def _must_succeed(task: Task[None]) -> None:
-    """A node that serves half of what is committed must not go on."""
-    if not task.cancelled() and (error := task.exception()) is not None:
-        raise error
 
 
 def settings_of(config: BrokerConfig) -> ControllerSettings:

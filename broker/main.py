@@ -239,7 +239,7 @@ class _Start:
     def _on_failure(self) -> None:
         """Called in the midst of a write: what follows comes when that has ended."""
         broker = self._broker
-        broker.world.loop.call_soon(lambda: broker.world.loop.create_task(self._give_up_failed()))
+        broker.world.loop.call_soon(lambda: broker.begin(self._give_up_failed()))
 
     async def _give_up_failed(self) -> None:
         broker = self._broker

@@ -119,7 +119,7 @@ class Membership:
         self._timer = broker.world.loop.call_later(interval_s, self._beat)
 
     def _beat(self) -> None:
-        self._broker.world.loop.create_task(self._beat_on())
+        self._broker.begin(self._beat_on())
 
     async def _beat_on(self) -> None:
         try:

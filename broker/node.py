@@ -14,6 +14,7 @@ from ottla.protocol.records import INT64_MAX
 from ottla.replication.metadata import TOPIC, Delta, Image
 from ottla.replication.metadata_topics import PartitionRegistration, TopicImage
 from ottla.replication.partition import Partition
+from ottla.storage.errors import StorageError
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -35,6 +36,7 @@ class Node:
         self._broker = broker
         self.partitions: dict[TopicPartition, Partition] = {}
         self._offline: dict[TopicPartition, str] = {}
+        self._undeleted: dict[TopicPartition, None] = {}
         self._run = self._run_flush if broker.config["ottla.ack.after.fsync"] else None
         self.flushes_by_time = False
         """Whether any topic has a flush.ms."""
@@ -161,8 +163,11 @@ class Node:
     ) -> Log:
         broker = self._broker
         found = broker.logs.current.get((topic.name, index))
-        if found is not None:
+        if found is not None and found.topic_id in (None, topic.id):
             return found
+        if found is not None:
+            # Of a topic before this one, whose deletion the disk has refused.
+            broker.logs.delete([(topic.name, index)], broker.world.now())
         if (topic.name, index) in self._offline:
             # What was lost with a disk is not begun again elsewhere, empty.
             raise KafkaError(ErrorCode.KAFKA_STORAGE_ERROR, self._offline[topic.name, index])
@@ -189,13 +194,30 @@ class Node:
             part = keys[first : first + _PARTITIONS_PER_SLICE]
             for key in part:
                 self._retire(key)
-            self._broker.logs.delete(part, self._broker.world.now())
+            self._delete_logs(part)
             await self._broker.pause()
 
     def _give_up(self, key: TopicPartition) -> None:
         if key in self.partitions:
             self._retire(key)
-            self._broker.logs.delete([key], self._broker.world.now())
+            self._delete_logs([key])
+
+    def _delete_logs(self, keys: list[TopicPartition]) -> None:
+        """A disk that refuses it is no reason to apply nothing else."""
+        logs = self._broker.logs
+        try:
+            logs.delete(keys, self._broker.world.now())
+        except (KafkaError, StorageError) as error:
+            logger.error("partitions.not_deleted count=%d reason=%s", len(keys), error)
+            self._undeleted.update(dict.fromkeys(keys))
+
+    def delete_again(self) -> None:
+        """What a disk has refused to; to be called now and then."""
+        if not self._undeleted:
+            return
+        keys = [key for key in self._undeleted if key not in self.partitions]
+        self._undeleted.clear()
+        self._delete_logs(keys)
 
     def _retire(self, key: TopicPartition) -> None:
         self._offline.pop(key, None)
@@ -247,4 +269,4 @@ class Node:
         return lost
 
     def _run_flush(self, work: Coroutine[Any, Any, None]) -> object:
-        return self._broker.world.loop.create_task(work)
+        return self._broker.begin(work)

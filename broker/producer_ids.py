@@ -53,7 +53,7 @@ class ProducerIds:
 
     def _ask(self) -> None:
         if self._asking is None:
-            self._asking = self._broker.world.loop.create_task(self._allocate())
+            self._asking = self._broker.begin(self._allocate())
 
     async def _allocate(self) -> None:
         broker = self._broker

@@ -31,7 +31,7 @@ class TopicCreation:
         new = [name for name in names if name not in self._in_flight]
         if new and len(self._in_flight) + len(new) <= _IN_FLIGHT_MAX:
             self._in_flight.update(dict.fromkeys(new))
-            self._broker.world.loop.create_task(self._create(new))
+            self._broker.begin(self._create(new))
         return dict.fromkeys(names, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
 
     async def _create(self, names: list[str]) -> None:

@@ -7,7 +7,7 @@ over many logs in slices, between which requests are served.
 from __future__ import annotations
 
 import logging
-from asyncio import CancelledError, Task, sleep
+from asyncio import Task, sleep, wait
 
 from ottla.protocol.errors import KafkaError
 from ottla.storage.cleaner import Cleaner
@@ -18,7 +18,7 @@ from ottla.storage.throttle import Throttle
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable
+    from collections.abc import Awaitable, Callable, Coroutine
     from typing import TypeVar
 
     from ottla.broker.broker import Broker
@@ -77,14 +77,11 @@ class Upkeep:
         for log_dir in self._broker.logs.online:
             log_dir.chores.on_flush = None
         tasks = [*self._tasks, *self._flushing.values()]
+        self._tasks.clear()
         for task in tasks:
             task.cancel()
-        for task in tasks:
-            try:
-                await task
-            except CancelledError:
-                continue
-        self._tasks.clear()
+        if tasks:
+            await wait(tasks)
 
     # what others ask for
 
@@ -94,8 +91,8 @@ class Upkeep:
 
     # tasks
 
-    def _task(self, work: Awaitable[None]) -> Task[None]:
-        return self._broker.world.loop.create_task(work)  # type: ignore[arg-type]
+    def _task(self, work: Coroutine[object, object, None]) -> Task[None]:
+        return self._broker.begin(work)
 
     def _every(
         self, interval_ms: int, work: Callable[[], Awaitable[None]], *, delay_ms: int
@@ -114,6 +111,7 @@ class Upkeep:
 
     async def _checkpoint(self) -> None:
         # First what failed half-way, for want of space or descriptors, and may fare better now.
+        self._broker.node.delete_again()
         await self._slices(self._broker.logs.reopening(self._broker.world.now()))
         await self._broker.logs.checkpoint()
 
@@ -144,7 +142,7 @@ class Upkeep:
             if not self.cleaner.is_cleaning(log) and log.failure is None:
                 try:
                     delete_old_segments(log, self._broker.world.now())
-                except KafkaError as error:
+                except (KafkaError, StorageError) as error:
                     logger.warning("retention.refused log=%s error=%s", log, error)
             if number % _LOGS_PER_SLICE == 0:
                 await self._broker.pause()
@@ -153,7 +151,12 @@ class Upkeep:
         config = self._broker.config
         await sleep(delay_ms / 1000)
         while True:
-            if not await self._clean_one():
+            try:
+                has_cleaned = await self._clean_one()
+            except (KafkaError, StorageError) as error:
+                logger.warning("cleaner.refused error=%s", error)
+                has_cleaned = False
+            if not has_cleaned:
                 await sleep(config["log.cleaner.backoff.ms"] / 1000)
 
     async def _clean_one(self) -> bool:
@@ -181,9 +184,10 @@ class Upkeep:
         async def flush() -> None:
             try:
                 await log_dir.chores.flush_all()
-            except KafkaError as error:
+            except (KafkaError, StorageError) as error:
                 logger.warning("flush.refused path=%s error=%s", log_dir.path, error)
-            del self._flushing[log_dir]
+            finally:
+                del self._flushing[log_dir]
 
         def begin() -> None:
             if log_dir not in self._flushing:

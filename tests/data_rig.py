@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from asyncio import base_events
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Coroutine
 from dataclasses import dataclass, field
 from random import Random
 from typing import Any
@@ -123,6 +123,9 @@ class Broker:
 
     async def pause(self) -> None:
         self.pauses += 1
+
+    def begin(self, work: Coroutine[Any, Any, Any]) -> Any:
+        return self.loop.create_task(work)
 
     def node_address(self, node_id: int, context: Context) -> AdvertisedNode | None:
         return FAR_LEADER if node_id == FAR_LEADER.node_id else None
