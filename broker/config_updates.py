@@ -99,6 +99,7 @@ def check_update(config: BrokerConfig, settings: Mapping[str, str], *, of_one: b
     except ListenersRefused as error:
         raise _malformed(str(error)) from error
     _check_threads(config, changed)
+    _check_connections(settings, changed)
     _check_local_retention(changed)
 
 
@@ -163,6 +164,13 @@ def _check_threads(config: BrokerConfig, changed: BrokerConfig) -> None:
             f"Log cleaner threads cannot be increased to more than double the current value "
             f"{before}"
         )
+
+
+def _check_connections(settings: Mapping[str, str], changed: BrokerConfig) -> None:
+    """Nobody could connect any more, and take it back."""
+    for name in ("max.connections", "max.connection.creation.rate"):
+        if name in settings and changed[name] <= 0:
+            raise _not_applied(f"Invalid {name} {changed[name]}")
 
 
 def _check_local_retention(changed: BrokerConfig) -> None:

@@ -126,6 +126,12 @@ REFUSED = [  # of one broker, settings, message
             "log.retention.ms value is set as 360000000."
         ),
     ),
+    (True, {"max.connections": "0"}, not_applied("Invalid max.connections 0")),
+    (
+        False,
+        {"max.connection.creation.rate": "0"},
+        not_applied("Invalid max.connection.creation.rate 0"),
+    ),
     (True, {"config.providers": "x"}, "config.providers is not supported yet"),
     (
         False,
