@@ -4,17 +4,20 @@ from collections.abc import Callable
 
 import pytest
 
+from compat_tests import lockstep, lockstep_admin
 from compat_tests.apache_kafka import Kafka
-from compat_tests.lockstep import run
 from compat_tests.ottla_server import Ottla
 from compat_tests.wire_story.chapters import FEATURES_OFF, SETTINGS
 
+STEPS = 3000
+STORIES = {"records": lockstep.run, "administration": lockstep_admin.run}
 
-@pytest.mark.parametrize("seed", [1, 2])
+
+@pytest.mark.parametrize("story", STORIES)
 def test_random_requests_are_answered_as_by_kafka(
-    seed: int, start_kafka: Callable[..., Kafka]
+    story: str, start_kafka: Callable[..., Kafka]
 ) -> None:
     kafka = start_kafka(properties=SETTINGS, features=FEATURES_OFF)
     with Ottla(settings=SETTINGS) as ottla:
-        found = run(kafka.bootstrap, ottla.bootstrap, steps=3000, seed=seed)
+        found = STORIES[story](kafka.bootstrap, ottla.bootstrap, steps=STEPS, seed=1)
     assert found == []

@@ -114,7 +114,7 @@ def topic_partitions(teller: Teller) -> None:
     teller.ask("describe a topic named twice", asked("pages-a", "pages-a"), 0)
 
 
-def _topic(
+def new_topic(
     name: str,
     partitions: int = 1,
     replicas: int = 1,
@@ -154,19 +154,19 @@ def _created(
 def creating(teller: Teller) -> None:
     """CreateTopics, as it should be asked."""
     for version in range(2, 8):
-        topic = _topic(f"new-{version}")
+        topic = new_topic(f"new-{version}")
         _created(teller, f"create a topic, v{version}", topic, version=version)
-    _created(teller, "create with defaults", _topic("defaults", -1, -1))
-    configured = _topic("configured", 2, segment_bytes="2097152")
+    _created(teller, "create with defaults", new_topic("defaults", -1, -1))
+    configured = new_topic("configured", 2, segment_bytes="2097152")
     _created(teller, "create with configs", configured)
-    assigned = _topic("assigned", -1, -1, assigned={0: [1], 1: [1]})
+    assigned = new_topic("assigned", -1, -1, assigned={0: [1], 1: [1]})
     _created(teller, "create with an assignment", assigned)
-    _created(teller, "create two topics", _topic("two-a"), _topic("under.score", 3))
-    colliding = (_topic("x.y"), _topic("x_y"))
+    _created(teller, "create two topics", new_topic("two-a"), new_topic("under.score", 3))
+    colliding = (new_topic("x.y"), new_topic("x_y"))
     _created(teller, "create names that collide with each other", *colliding)
-    _created(teller, "create a name of 249", _topic(LONGEST_NAME))
-    _created(teller, "create in v4 without defaults", _topic("four", -1, -1), version=4)
-    validated = _topic("only-validated", 3)
+    _created(teller, "create a name of 249", new_topic(LONGEST_NAME))
+    _created(teller, "create in v4 without defaults", new_topic("four", -1, -1), version=4)
+    validated = new_topic("only-validated", 3)
     _created(teller, "validate a topic", validated, validates=True)
     _created(teller, "validate a topic, v5", validated, version=5, validates=True)
 
@@ -176,37 +176,37 @@ def creating_in_vain(teller: Teller) -> None:
     teller.topic("there")
     teller.topic("under.lined")
     refused = {
-        "exists": [_topic("there")],
-        "collides with one that is there": [_topic("under.lined"), _topic("under_lined")],
-        "an empty name": [_topic("")],
-        "an illegal name": [_topic("a/b")],
-        "a dot": [_topic(".")],
-        "too long a name": [_topic(LONGEST_NAME + "n")],
-        "no partitions": [_topic("none", 0)],
-        "-2 partitions": [_topic("none", -2)],
-        "too many partitions": [_topic("many", 10_001)],
-        "too many replicas": [_topic("replicas", 1, 2)],
-        "no replicas": [_topic("replicas", 1, 0)],
-        "-2 replicas": [_topic("replicas", 1, -2)],
-        "an unknown config": [_topic("odd", nonsense="1")],
-        "a config that is no number": [_topic("odd", segment_bytes="many")],
-        "a config below its least value": [_topic("odd", segment_bytes="1")],
-        "a config of null": [_topic("odd", segment_bytes=None)],
-        "a policy that is none": [_topic("odd", cleanup_policy="shred")],
-        "the same name twice": [_topic("twice"), _topic("twice"), _topic("once")],
-        "an assignment beside a count": [_topic("odd", 1, 1, assigned={0: [1]})],
-        "an assignment to no broker": [_topic("odd", -1, -1, assigned={0: [9]})],
-        "an assignment with gaps": [_topic("odd", -1, -1, assigned={0: [1], 2: [1]})],
-        "an assignment to one broker twice": [_topic("odd", -1, -1, assigned={0: [1, 1]})],
-        "an assignment to nobody": [_topic("odd", -1, -1, assigned={0: []})],
-        "the metadata topic": [_topic("__cluster_metadata")],
+        "exists": [new_topic("there")],
+        "collides with one that is there": [new_topic("under.lined"), new_topic("under_lined")],
+        "an empty name": [new_topic("")],
+        "an illegal name": [new_topic("a/b")],
+        "a dot": [new_topic(".")],
+        "too long a name": [new_topic(LONGEST_NAME + "n")],
+        "no partitions": [new_topic("none", 0)],
+        "-2 partitions": [new_topic("none", -2)],
+        "too many partitions": [new_topic("many", 10_001)],
+        "too many replicas": [new_topic("replicas", 1, 2)],
+        "no replicas": [new_topic("replicas", 1, 0)],
+        "-2 replicas": [new_topic("replicas", 1, -2)],
+        "an unknown config": [new_topic("odd", nonsense="1")],
+        "a config that is no number": [new_topic("odd", segment_bytes="many")],
+        "a config below its least value": [new_topic("odd", segment_bytes="1")],
+        "a config of null": [new_topic("odd", segment_bytes=None)],
+        "a policy that is none": [new_topic("odd", cleanup_policy="shred")],
+        "the same name twice": [new_topic("twice"), new_topic("twice"), new_topic("once")],
+        "an assignment beside a count": [new_topic("odd", 1, 1, assigned={0: [1]})],
+        "an assignment to no broker": [new_topic("odd", -1, -1, assigned={0: [9]})],
+        "an assignment with gaps": [new_topic("odd", -1, -1, assigned={0: [1], 2: [1]})],
+        "an assignment to one broker twice": [new_topic("odd", -1, -1, assigned={0: [1, 1]})],
+        "an assignment to nobody": [new_topic("odd", -1, -1, assigned={0: []})],
+        "the metadata topic": [new_topic("__cluster_metadata")],
         "nothing": [],
     }
     for name, topics in refused.items():
         _created(teller, f"create: {name}", *topics)
-    _created(teller, "create: an illegal name, v2", _topic("a/b"), version=2)
-    _created(teller, "create: exists, v4", _topic("there"), version=4)
-    _created(teller, "validate: no partitions", _topic("bad", 0), validates=True)
+    _created(teller, "create: an illegal name, v2", new_topic("a/b"), version=2)
+    _created(teller, "create: exists, v4", new_topic("there"), version=4)
+    _created(teller, "validate: no partitions", new_topic("bad", 0), validates=True)
 
 
 def growing(teller: Teller) -> None:
