@@ -138,7 +138,11 @@ class Controllers:
         offset = broker.quorum.append(records, is_atomic=outcome.is_atomic)
         # What the log has the controller must have: an error in between may not be survived.
         broker.is_changing = True
-        controller.replay(records, offset=offset, epoch=broker.quorum.leader_epoch)
+        try:
+            controller.replay(records, offset=offset, epoch=broker.quorum.leader_epoch)
+        except KafkaError as error:
+            # Whoever waits may take a refusal for an answer; this is none.
+            raise RuntimeError(f"what was decided cannot be replayed: {error}") from error
         broker.is_changing = False
         await broker.quorum.committed(offset)
         await self._applied(offset)

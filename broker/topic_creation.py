@@ -8,17 +8,70 @@ from __future__ import annotations
 import logging
 
 from ottla.protocol.errors import ErrorCode, KafkaError
-from ottla.protocol.messages.topics import CreatableTopic, CreateTopicsRequest
+from ottla.protocol.messages.topics import (
+    CreatableTopic,
+    CreatableTopicConfig,
+    CreateTopicsRequest,
+)
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from ottla.broker.broker import Broker
+    from ottla.broker.config import BrokerConfig
 
 logger = logging.getLogger(__name__)
 
 _IN_FLIGHT_MAX = 10_000
+
+# The topics of the coordinators, whoever asks for them first: where a broker's configuration says
+# how many partitions and replicas they have, and what else holds for them.
+_INTERNAL: dict[str, tuple[str, dict[str, str], dict[str, str]]] = {
+    "__consumer_offsets": (
+        "offsets.topic",
+        {"segment.bytes": "offsets.topic.segment.bytes"},
+        {"cleanup.policy": "compact", "compression.type": "producer"},
+    ),
+    "__transaction_state": (
+        "transaction.state.log",
+        {
+            "segment.bytes": "transaction.state.log.segment.bytes",
+            "min.insync.replicas": "transaction.state.log.min.isr",
+        },
+        {
+            "cleanup.policy": "compact",
+            "compression.type": "uncompressed",
+            "unclean.leader.election.enable": "false",
+        },
+    ),
+    "__share_group_state": (
+        "share.coordinator.state.topic",
+        {
+            "segment.bytes": "share.coordinator.state.topic.segment.bytes",
+            "min.insync.replicas": "share.coordinator.state.topic.min.isr",
+        },
+        {"cleanup.policy": "delete", "compression.type": "producer", "retention.ms": "-1"},
+    ),
+}
+
+
+def creatable(name: str, config: BrokerConfig) -> CreatableTopic:
+    """A topic as the broker's configuration has it; -1 leaves a number to the controller."""
+    partitions = replicas = -1
+    settings: dict[str, str] = {}
+    if name in _INTERNAL:
+        prefix, configured, fixed = _INTERNAL[name]
+        partitions = config[f"{prefix}.num.partitions"]
+        replicas = config[f"{prefix}.replication.factor"]
+        settings = fixed | {key: str(config[source]) for key, source in configured.items()}
+    return CreatableTopic(
+        name=name,
+        num_partitions=partitions,
+        replication_factor=replicas,
+        assignments=[],
+        configs=[CreatableTopicConfig(name=key, value=text) for key, text in settings.items()],
+    )
 
 
 class TopicCreation:
@@ -35,14 +88,10 @@ class TopicCreation:
         return dict.fromkeys(names, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
 
     async def _create(self, names: list[str]) -> None:
+        config = self._broker.config
         request = CreateTopicsRequest(
-            topics=[
-                CreatableTopic(
-                    name=name, num_partitions=-1, replication_factor=-1, assignments=[], configs=[]
-                )
-                for name in names
-            ],
-            timeout_ms=self._broker.config["request.timeout.ms"],
+            topics=[creatable(name, config) for name in names],
+            timeout_ms=config["request.timeout.ms"],
             validate_only=False,
         )
         try:
