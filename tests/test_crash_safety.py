@@ -38,7 +38,7 @@ def written(config: LogConfig) -> tuple[MemoryFiles, Logs, Log]:
         append(log, 3, epoch=number // 5)
         data = batch(2, producer=1, sequence=number * 2, transactional=True)
         log.append_as_leader(data, leader_epoch=number // 5, now=NOW)
-        end = marker(1, ABORT if number % 2 else COMMIT)
+        end = marker(1, COMMIT if number % 2 else ABORT)
         log.append_as_leader(end, leader_epoch=number // 5, now=NOW, origin=Origin.COORDINATOR)
     assert len(log.segments) > 3
     log.flush_now()
@@ -133,6 +133,54 @@ def test_what_comes_behind_a_change_is_not_mixed_with_what_was_there(
         assert behind == list(stored_in(log))
 
 
+@pytest.mark.parametrize("crash", list(Crash))
+def test_a_log_that_has_started_over_knows_nobody(crash: Crash) -> None:
+    files, _, log = written(SMALL)
+    journal = files.record()
+    log.truncate_fully_and_start_at(5_000, NOW)
+    for cut in journal.cuts():
+        disk = journal.disk_at(cut).crash(Random(cut), crash)
+        again = disk.record()
+        found = found_after(disk, SMALL)
+        assert (found.start == 5_000) == (found.known == {})
+        # And where the recovery is cut, which starts over as well.
+        cuts = again.cuts()
+        disk = again.disk_at(cuts[cut % len(cuts)]).crash(Random(cut), crash)
+        found = found_after(disk, SMALL)
+        assert (found.start == 5_000) == (found.known == {})
+
+
+@pytest.mark.parametrize("crash", list(Crash))
+def test_a_swap_that_is_cut_forgets_no_abort(crash: Crash) -> None:
+    files, _, log = written(COMPACTED)
+    log.roll(NOW)
+    log.update_high_watermark(log.log_end_offset)
+    cleaner = Cleaner(lambda: NOW)
+    found = to_the_end(cleaner.dirtiest([log], NOW))
+    assert found is not None
+    journal = files.record()
+    assert work_now(cleaner.clean(found)) is not None
+    assert recovered_in(log).replayed.aborted
+    for cut in journal.cuts()[list(Crash).index(crash) % EVERY :: EVERY]:
+        check_whole(found_after(journal.disk_at(cut).crash(Random(cut), crash), COMPACTED))
+
+
+@pytest.mark.parametrize("crash", list(Crash))
+def test_indexes_that_are_made_again_are_whole_wherever_that_is_cut(crash: Crash) -> None:
+    files, logs, log = written(SMALL)
+    asyncio.run(logs.checkpoint())
+    disk = files.crash(Random(1), Crash.SYNCED)
+    disk.remove(f"d/t-0/{0:020}.index")
+    disk.remove(f"d/t-0/{0:020}.txnindex")
+    disk.sync_directory_now("d/t-0")
+    journal = disk.record()
+    expected = found_after(disk, SMALL)
+    assert expected.found == stored_in(log)
+    for cut in journal.cuts():
+        found = found_after(journal.disk_at(cut).crash(Random(cut), crash), SMALL)
+        assert found.fingerprint == expected.fingerprint
+
+
 # --- what is flushed ----------------------------------------------------------------------
 
 
@@ -201,7 +249,8 @@ def test_the_snapshot_of_a_roll_is_flushed_with_the_segment_before_it() -> None:
 
 
 def test_epochs_are_known_again_when_a_crash_brings_the_log_start_back() -> None:
-    files, _, log = written(SMALL)
+    files, logs, log = written(SMALL)
+    asyncio.run(logs.checkpoint())
     expected = list(log.epochs.entries)
     log.maybe_increment_log_start_offset(log.log_end_offset - 3)
     log.assign_epoch(9)
@@ -210,8 +259,18 @@ def test_epochs_are_known_again_when_a_crash_brings_the_log_start_back() -> None
     assert found.epochs == expected
 
 
-def test_a_snapshot_that_cannot_be_read_is_not_kept_for_the_next_start() -> None:
+def test_epochs_of_what_is_not_vouched_for_are_those_of_the_batches() -> None:
     files, _, log = written(SMALL)
+    files.write_atomically_now("d/t-0/leader-epoch-checkpoint", b"0\n3\n0 0\n1 9\n7 40\n")
+    assert found_after(files.copy(), SMALL).epochs == log.epochs.entries
+
+
+# --- snapshots ----------------------------------------------------------------------------
+
+
+def test_a_snapshot_that_cannot_be_read_is_not_kept_for_the_next_start() -> None:
+    files, logs, log = written(SMALL)
+    asyncio.run(logs.checkpoint())
     path = f"d/t-0/{log.segments.active.base_offset:020}.snapshot"
     files.write_atomically_now(path, b"junk")
     disk = files.copy()
@@ -221,16 +280,26 @@ def test_a_snapshot_that_cannot_be_read_is_not_kept_for_the_next_start() -> None
 
 
 def test_nobody_goes_on_from_a_snapshot_over_a_hole() -> None:
-    files, _, log = written(SMALL)
-    log.append_as_leader(batch(2, producer=7), leader_epoch=2, now=NOW)
-    log.roll(NOW)
-    first, second = log.segments[0], log.segments[1]
+    files = MemoryFiles()
+    logs = opened(files, SMALL, NOW)
+    log = logs.create("t", 0, SMALL, topic_id=TOPIC_ID, now=NOW)
+    for sequence in (0, 2):
+        log.append_as_leader(batch(2, producer=1, sequence=sequence), leader_epoch=0, now=NOW)
+        if not sequence:
+            log.flush_now()
+        log.roll(NOW)
+    append(log, 3)
+    log.update_high_watermark(5)
+    log.maybe_increment_log_start_offset(5)
+    asyncio.run(logs.checkpoint())
+    assert [each.base_offset for each in log.segments] == [0, 2, 4]
+    # Below the log start, and not flushed: a crash may have left nothing of it.
     disk = files.copy()
-    for suffix in (".log", ".index", ".timeindex"):
-        disk.remove(f"d/t-0/{second.base_offset:020}{suffix}")
-    assert first.size
-    found = found_after(disk, replace(SMALL, cleanup_policy=frozenset({COMPACT})))
-    check_producers(found)
+    disk.open(f"d/t-0/{2:020}.log").truncate(0)
+    disk.write_atomically_now(f"d/t-0/{4:020}.snapshot", b"junk")
+    found = found_after(disk.copy(), SMALL)
+    # That producer 1 has sent sequence 3 is not known: nor must it be expected to send 2.
+    assert found.known == {}
 
 
 # --- gaps ---------------------------------------------------------------------------------
@@ -262,14 +331,19 @@ def test_a_gap_that_segments_cannot_bridge_is_on_disk_before() -> None:
 
 @pytest.mark.parametrize("crash", list(Crash))
 def test_holes_of_a_cleaner_are_no_holes_when_the_policy_is_another_one(crash: Crash) -> None:
-    files, _, log = written(COMPACTED)
+    files = MemoryFiles()
+    log = opened(files, COMPACTED, NOW).create("t", 0, COMPACTED, topic_id=TOPIC_ID, now=NOW)
+    append(log, *[3] * 16)
     log.roll(NOW)
+    append(log, 3)
+    log.flush_now()
     log.update_high_watermark(log.log_end_offset)
     cleaner = Cleaner(lambda: NOW)
     found = to_the_end(cleaner.dirtiest([log], NOW))
     assert found is not None
     journal = files.record()
     assert work_now(cleaner.clean(found)) is not None
+    assert log.segments.first.size == 0, "there is no hole"
     offsets = {record for each in stored_in(log) for record in (each.base, each.last)}
     for cut in journal.cuts()[list(Crash).index(crash) % EVERY :: EVERY]:
         disk = journal.disk_at(cut).crash(Random(cut), crash)
