@@ -30,6 +30,7 @@ BROKEN = 70
 
 # What macOS lets a process have where it calls the limit unlimited.
 _OPEN_MAX = 10_240
+_TOLD_AGAIN_MS = 10_000
 
 
 def serve(
@@ -140,6 +141,7 @@ class Process:
         self._descriptors_max = descriptors_max
         self._leave = leave
         self._exit_code = 0
+        self._told_at_ms = -_TOLD_AGAIN_MS
         self._end: asyncio.Future[None] = world.loop.create_future()
 
     async def run(self) -> int:
@@ -228,8 +230,12 @@ class Process:
         error, message = context.get("exception"), context.get("message")
         log = getLogger(__name__)
         if isinstance(error, OSError) and "socket" in context:
-            # asyncio takes no connections for a moment, as there are no descriptors for them.
-            log.warning("server.accepts_later reason=%s", error.strerror)
+            # asyncio takes no connections for a moment, as there are no descriptors for them, and
+            # says so of each that waits.
+            now_ms = self._world.now().monotonic_ms
+            if now_ms - self._told_at_ms >= _TOLD_AGAIN_MS:
+                self._told_at_ms = now_ms
+                log.warning("server.accepts_later reason=%s", error.strerror)
             return
         log.error("process.broken %s", message, exc_info=error)
         self._halt(f"stopped by an error of its own: {error!r}" if error else str(message))

@@ -19,9 +19,15 @@ class _Lines(logging.Formatter):
         text = record.getMessage()
         if record.exc_info:
             text += f" traceback={self.formatException(record.exc_info)!r}"
-        text = text.replace("\n", "\\n").replace("\r", "\\r")
+        if not text.isprintable():
+            text = "".join(map(_shown, text))
         name = record.name.removeprefix("ottla.")
         return f"{when}.{int(record.msecs):03d}Z {record.levelname} {name} {text}"
+
+
+def _shown(character: str) -> str:
+    """A client chooses its id: it must not move a terminal's cursor either."""
+    return character if character.isprintable() else ascii(character)[1:-1]
 
 
 def set_up(level: str) -> None:

@@ -212,8 +212,10 @@ def test_a_start_that_breaks_ends_with_one_line_and_70(
 
 
 @pytest.mark.parametrize("number", [errno.EMFILE, errno.ENFILE, errno.ENOMEM])
-def test_connections_that_cannot_be_taken_for_now_end_nothing(number: int) -> None:
-    """What asyncio says when accept fails; it tries again after a second."""
+def test_connections_that_cannot_be_taken_for_now_end_nothing(
+    number: int, caplog: pytest.LogCaptureFixture
+) -> None:
+    """What asyncio says when accept fails, of each that waits; it tries again after a second."""
 
     def short(life: Life) -> None:
         context = {
@@ -222,9 +224,11 @@ def test_connections_that_cannot_be_taken_for_now_end_nothing(number: int) -> No
             "socket": object(),
         }
         loop: AbstractEventLoop = life.loop
-        loop.call_exception_handler(context)
+        for _ in range(50):
+            loop.call_exception_handler(context)
 
     assert live(disk_with(["data"]), short) == 0
+    assert caplog.text.count("server.accepts_later") == 1
 
 
 # --- the command line ---------------------------------------------------------------------
