@@ -273,18 +273,20 @@ class OffsetIndex(Index):
         return self._segment.base_offset + relative, position
 
     def around(self, offset: int) -> tuple[int, int, int] | None:
-        """What `floor` finds, and the position of the entry behind it, 0 where there is none. From
-        memory only: None where the index would have to be loaded, or has no such entry."""
+        """What `floor` finds, and the position of the entry behind it, 0 where there is none. Offset
+        -1 and position 0 where it finds nothing; None where memory cannot tell."""
         relative = offset - self._segment.base_offset
         if not 0 <= relative <= 0x7FFF_FFFF:
             return None
         key = _RELATIVE_OFFSET.pack(relative)
         entries = self._tail
         if not entries or entries[:4] > key:
-            if not self._head:
+            head = self._head
+            if head is None:
                 return None
-            entries = self._head
-            self._segment.folder.log_dir.indexes.hold(self, len(entries))
+            if head:
+                entries = head
+                self._segment.folder.log_dir.indexes.hold(self, len(entries))
         low, high = 0, len(entries) // 8
         while low < high:
             middle = (low + high) >> 1
@@ -293,7 +295,7 @@ class OffsetIndex(Index):
             else:
                 low = middle + 1
         if not low:
-            return None
+            return -1, 0, _unpack_offset_entry(entries, 0)[1] if entries else 0
         relative, position = _unpack_offset_entry(entries, low * 8 - 8)
         is_last = low * 8 == len(entries)
         behind = 0 if is_last else _unpack_offset_entry(entries, low * 8)[1]

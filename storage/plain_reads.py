@@ -60,11 +60,11 @@ def plain_slice(
 
 def _find(data: memoryview, offset: int, last_offset: int) -> tuple[int, BatchHeader] | None:
     """The first batch that ends at this offset or behind it. That at the beginning of `data` must
-    end at `last_offset`, as the index says."""
+    end at `last_offset`, as the index says, unless it begins the segment (-1)."""
     at = 0
     try:
         header = _unpack_header(data, 0)
-        if header[0] + header[6] != last_offset:
+        if header[0] + header[6] != last_offset and last_offset >= 0:
             return None
         while True:
             if header[3] != MAGIC or header[1] < _HEADER_BYTES_MIN:

@@ -52,7 +52,7 @@ def test_both_ways_agree(isolation: Isolation) -> None:
             short += 1
             assert bytes(found.data) == bytes(expected.data)
             assert found[1:] == expected[1:]
-    assert short > 500
+    assert short > 700
 
 
 def test_what_is_out_of_range_is_told_on_the_long_way() -> None:
@@ -71,7 +71,7 @@ def test_a_committed_reader_takes_the_long_way_where_there_may_be_transactions()
         expected = the_long_way(log, offset, 100, Isolation.TXN_COMMITTED, True)
         found = log._plain(offset, 100, Isolation.TXN_COMMITTED, True)
         assert found is None or found == expected
-        assert (found is not None) is (offset == log.log_end_offset - 1)
+        assert (found is not None) is (offset >= last)
     transaction(log, 7, ControlRecordType.ABORT)
     log.update_high_watermark(log.log_end_offset)
     for offset in range(log.log_end_offset - 5, log.log_end_offset):
