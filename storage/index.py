@@ -273,8 +273,8 @@ class OffsetIndex(Index):
         return self._segment.base_offset + relative, position
 
     def around(self, offset: int) -> tuple[int, int, int] | None:
-        """What `floor` finds, and the position of the entry behind it, 0 where there is none. Offset
-        -1 and position 0 where it finds nothing; None where memory cannot tell."""
+        """What `floor` finds (offset -1, position 0 for nothing), and the position of the entry
+        behind it, 0 where there is none. None where memory cannot tell."""
         relative = offset - self._segment.base_offset
         if not 0 <= relative <= 0x7FFF_FFFF:
             return None
