@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from ottla.broker.config import BrokerConfig
     from ottla.broker.context import Context
     from ottla.broker.controllers import Controllers
+    from ottla.broker.coordinators import Coordinators
     from ottla.broker.fetch_sessions import FetchSessions
     from ottla.broker.membership import Membership
     from ottla.broker.node import Node
@@ -57,6 +58,7 @@ class Broker:
     world: World
     config: BrokerConfig
     controllers: Controllers
+    coordinators: Coordinators
     quorum: Quorum
     directories: LogDirectories
     logs: Logs
@@ -142,6 +144,7 @@ class Broker:
         await self.node.apply(image, delta)
         self.image = image
         self.replica_directories.applied(delta)
+        await self.coordinators.apply(image, delta)
         if delta.changed_configs:
             self.config = self.config.with_dynamic(image.configs)
             self.server.limits = limits_of(self.config)

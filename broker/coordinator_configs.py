@@ -9,6 +9,16 @@ from __future__ import annotations
 from ottla.broker.config_key import Row
 
 HONOURED: tuple[Row, ...] = (
+    ("group.initial.rebalance.delay.ms", "INT", 3000, "", "MEDIUM", ""),
+    ("group.max.session.timeout.ms", "INT", 1800000, "", "MEDIUM", ""),
+    ("group.max.size", "INT", 2147483647, "1..", "MEDIUM", ""),
+    ("group.min.session.timeout.ms", "INT", 6000, "", "MEDIUM", ""),
+    ("offset.metadata.max.bytes", "INT", 4096, "", "HIGH", ""),
+    ("offsets.retention.check.interval.ms", "LONG", 600000, "1..", "HIGH", ""),
+    ("offsets.retention.minutes", "INT", 10080, "1..", "HIGH", ""),
+    ("offsets.topic.num.partitions", "INT", 50, "1..", "HIGH", ""),
+    ("offsets.topic.replication.factor", "SHORT", 3, "1..", "HIGH", ""),
+    ("offsets.topic.segment.bytes", "INT", 104857600, "1..", "HIGH", ""),
     ("producer.id.expiration.check.interval.ms", "INT", 600000, "1..", "LOW", "", True),
     ("producer.id.expiration.ms", "INT", 86400000, "1..", "LOW", "cluster"),
 )
@@ -48,10 +58,6 @@ ACCEPTED: tuple[Row, ...] = (
         "",
     ),
     ("group.coordinator.threads", "INT", 4, "1..", "HIGH", ""),
-    ("group.initial.rebalance.delay.ms", "INT", 3000, "", "MEDIUM", ""),
-    ("group.max.session.timeout.ms", "INT", 1800000, "", "MEDIUM", ""),
-    ("group.max.size", "INT", 2147483647, "1..", "MEDIUM", ""),
-    ("group.min.session.timeout.ms", "INT", 6000, "", "MEDIUM", ""),
     ("group.share.assignment.interval.ms", "INT", 1000, "0..", "MEDIUM", "cluster"),
     ("group.share.assignors", "LIST", ("simple",), "filled", "MEDIUM", ""),
     ("group.share.delivery.count.limit", "INT", 5, "2..10", "MEDIUM", ""),
@@ -87,15 +93,9 @@ ACCEPTED: tuple[Row, ...] = (
     ("group.streams.min.session.timeout.ms", "INT", 45000, "1..", "MEDIUM", ""),
     ("group.streams.num.standby.replicas", "INT", 0, "0..", "MEDIUM", ""),
     ("group.streams.session.timeout.ms", "INT", 45000, "1..", "MEDIUM", ""),
-    ("offset.metadata.max.bytes", "INT", 4096, "", "HIGH", ""),
     ("offsets.commit.timeout.ms", "INT", 5000, "1..", "HIGH", ""),
     ("offsets.load.buffer.size", "INT", 5242880, "1..", "HIGH", ""),
-    ("offsets.retention.check.interval.ms", "LONG", 600000, "1..", "HIGH", ""),
-    ("offsets.retention.minutes", "INT", 10080, "1..", "HIGH", ""),
     ("offsets.topic.compression.codec", "INT", 0, "", "HIGH", ""),
-    ("offsets.topic.num.partitions", "INT", 50, "1..", "HIGH", ""),
-    ("offsets.topic.replication.factor", "SHORT", 3, "1..", "HIGH", ""),
-    ("offsets.topic.segment.bytes", "INT", 104857600, "1..", "HIGH", ""),
     ("share.coordinator.append.linger.ms", "INT", -1, "-1..", "MEDIUM", ""),
     ("share.coordinator.cached.buffer.max.bytes", "INT", 1048588, "524288..", "MEDIUM", "cluster"),
     (

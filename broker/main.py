@@ -12,6 +12,7 @@ from typing import NamedTuple
 
 from ottla.broker.broker import Broker
 from ottla.broker.controllers import Controllers
+from ottla.broker.coordinators import Coordinators
 from ottla.broker.dispatch import Dispatch
 from ottla.broker.fetch_sessions import FetchSessions
 from ottla.broker.membership import Membership
@@ -80,6 +81,7 @@ class Running:
         broker = self.broker
         await broker.membership.leave()
         broker.controllers.stop()
+        broker.coordinators.stop()
         await broker.server.stop(patience_s=_PATIENCE_S)
         await broker.replica_directories.stop()
         await broker.upkeep.stop()
@@ -148,6 +150,7 @@ class _Start:
         )
         broker.producer_ids = ProducerIds(broker)
         broker.topic_creation = TopicCreation(broker)
+        broker.coordinators = Coordinators(broker)
         await membership.join(addresses, previous_epoch=broker.logs.previous_broker_epoch)
         await broker.node.start(broker.controllers.image)
         broker.image = broker.controllers.image

@@ -42,6 +42,8 @@ _LEVELS: dict[str, list[_Level]] = {
     "DescribeTopicPartitions": [("topics", "topics", _NAMED)],
 }
 
+_GROUP_MODULES = ("groups", "offsets")
+
 
 def refusal(context: Context, request: Any, error: KafkaError) -> Any:
     """The error response to a request. None where the client waits for none: it is cut off."""
@@ -49,6 +51,11 @@ def refusal(context: Context, request: Any, error: KafkaError) -> Any:
     if api.name == "Produce" and request.acks == 0:
         context.connection.close(f"Produce without acks failed: {error.code.name}")
         return None
+    if api.module in _GROUP_MODULES:
+        from ottla.broker.group_refusals import REFUSALS
+
+        if api.name in REFUSALS:
+            return REFUSALS[api.name](request, context.version, error)
     schema = schema_of(api.response())
     response = empty(schema)
     levels = _LEVELS.get(api.name)

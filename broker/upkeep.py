@@ -60,6 +60,11 @@ class Upkeep:
         self._every(_FLUSH_LOOK_MS, self._flush_due, delay_ms=_FLUSH_LOOK_MS)
         self._every(_REMOVAL_LOOK_MS, self._remove_due, delay_ms=_REMOVAL_LOOK_MS)
         self._every(_METADATA_LOOK_MS, self._look_after_metadata, delay_ms=_METADATA_LOOK_MS)
+        self._every(
+            config["offsets.retention.check.interval.ms"],
+            self._broker.coordinators.tidy,
+            delay_ms=config["offsets.retention.check.interval.ms"],
+        )
         self._every(config["log.retention.check.interval.ms"], self._delete_old, delay_ms=delay_ms)
         self._every(
             config["producer.id.expiration.check.interval.ms"],

@@ -18,8 +18,8 @@ HOUR_MS = 3_600_000
 ORDERED_ANSWERS = ("FetchResponse", "DescribeTopicPartitionsResponse")
 # The APIs that are served; ApiVersions is compared for them alone.
 SERVED = (
-    *(0, 1, 2, 3, 18, 19, 20, 21, 22, 23, 32, 33, 34, 35, 37, 43, 44, 45, 46, 55, 57, 60, 61),
-    *(64, 74, 75),
+    *(0, 1, 2, 3, 8, 9, 10, 11, 12, 13, 14, 15, 16, 18, 19, 20, 21, 22, 23, 32, 33, 34, 35, 37),
+    *(42, 43, 44, 45, 46, 47, 55, 57, 60, 61, 64, 74, 75),
 )
 NAMES = {
     "clusterId": "<cluster>",
@@ -42,6 +42,7 @@ TIMES = (
     *("timestamp", "logAppendTimeMs", "lastTimestamp", "lastFetchTimestamp"),
     *("lastCaughtUpTimestamp",),
 )
+UUID = re.compile(r"[0-9a-f]{8}-[0-9a-f]{4}-4[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}$")
 TIMES_ALLOWED = re.compile(r"within \[-?\d+, \d+\]")
 ABSENT_VALUES = (None, -1, 0, "", "AAAAAAAAAAAAAAAAAAAAAA")
 
@@ -51,6 +52,7 @@ class Comparable:
 
     def __init__(self, *, host: str, port: int, now_ms: int) -> None:
         self.topic_ids: dict[str, str] = {}
+        self.member_ids: dict[str, str] = {}
         self._host = host
         self._port = port
         self._now_ms = now_ms
@@ -58,6 +60,11 @@ class Comparable:
     def met(self, topic_id: bytes, name: str) -> None:
         text = b64encode(topic_id, altchars=b"-_").rstrip(b"=").decode()
         self.topic_ids[text] = f"<id of {name}>"
+
+    def met_member(self, member_id: str, name: str) -> None:
+        """An id that a broker has made up: a name, and a random part."""
+        if UUID.search(member_id):
+            self.member_ids.setdefault(member_id, f"{name} {len(self.member_ids)}")
 
     def answer(self, message: Any, version: int) -> Any:
         kind = type(message).__name__
@@ -91,6 +98,8 @@ class Comparable:
             return "<port>"
         if field in ("topicId", "errorMessage", "batchIndexErrorMessage"):
             return self._with_topics_named(value)
+        if field in ("memberId", "leader"):
+            return self.member_ids.get(value, value)
         if field in TIMES:
             return self._time(value)
         return names[field] if field in names and value not in ABSENT_VALUES else value

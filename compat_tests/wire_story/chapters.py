@@ -10,11 +10,25 @@ from pathlib import Path
 from typing import Any
 
 from compat_tests.jars import KAFKA_VERSION
-from compat_tests.wire_story import cluster, configs, fetching, producing, topics, waiting
+from compat_tests.wire_story import (
+    cluster,
+    configs,
+    fetching,
+    grouping,
+    producing,
+    topics,
+    waiting,
+)
 from compat_tests.wire_story.teller import Teller
 
 # What both brokers are started with, beside what `Kafka` and `Ottla` set themselves.
-SETTINGS = {"num.partitions": "3", "log.retention.hours": "48"}
+SETTINGS = {
+    "num.partitions": "3",
+    "log.retention.hours": "48",
+    "group.initial.rebalance.delay.ms": "0",
+    "offsets.topic.num.partitions": "3",
+    "offsets.topic.replication.factor": "1",
+}
 # Features whose code Ottla does not have yet; without them Kafka behaves as a broker without them.
 FEATURES_OFF = {
     "eligible.leader.replicas.version": 0,
@@ -57,6 +71,7 @@ CHAPTERS: dict[str, Chapter] = {
     "creating in vain": topics.creating_in_vain,
     "growing": topics.growing,
     "deleting": topics.deleting,
+    **grouping.CHAPTERS,
     "describing configs": configs.describing,
     "altering configs": configs.altering,
     "replacing configs": configs.replacing,

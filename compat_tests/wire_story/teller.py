@@ -141,6 +141,14 @@ class Teller:
         offset: int = said.base_offset
         return offset
 
+    def note(self, case: str, answer: Any, version: int) -> None:
+        """Writes down an answer that was asked for quietly."""
+        self._note(case, self.comparable.answer(answer, version))
+
+    def another_wire(self) -> Wire:
+        """A connection beside the first: for who has to wait."""
+        return Wire(*self.wire.address)
+
     def _note(self, case: str, answer: Any) -> None:
         if case in self.answers:
             raise ValueError(f"two cases are called {case!r}")

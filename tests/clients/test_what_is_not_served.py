@@ -1,7 +1,4 @@
-"""Groups and transactions are not served yet: clients that ask for them are told at once.
-
-librdkafka's consumer is not among them: it asks for a coordinator again and again in silence.
-"""
+"""Transactions are not served yet: clients that ask for them are told at once."""
 
 # mypy: disable-error-code="import-untyped,import-not-found"
 
@@ -10,11 +7,11 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
-from aiokafka import AIOKafkaConsumer, AIOKafkaProducer
+from aiokafka import AIOKafkaProducer
 from aiokafka.errors import KafkaError as AioKafkaError
 from confluent_kafka import KafkaException, Producer
-from kafka import KafkaConsumer, KafkaProducer
-from kafka.errors import IncompatibleBrokerVersion
+from kafka import KafkaProducer
+from kafka.errors import TransactionalIdAuthorizationFailedError
 
 from compat_tests.ottla_server import Ottla
 
@@ -28,14 +25,6 @@ def kafka_python_transaction(bootstrap: str) -> None:
         producer.init_transactions()
     finally:
         producer.close(timeout=1)
-
-
-def kafka_python_group(bootstrap: str) -> None:
-    consumer = KafkaConsumer("not-served", bootstrap_servers=bootstrap, group_id="not-served")
-    try:
-        consumer.poll(timeout_ms=TIMEOUT_S * 1000)
-    finally:
-        consumer.close()
 
 
 async def started_and_stopped(client: Any) -> None:
@@ -53,26 +42,14 @@ def aiokafka_transaction(bootstrap: str) -> None:
     asyncio.run(tell())
 
 
-def aiokafka_group(bootstrap: str) -> None:
-    async def tell() -> None:
-        consumer = AIOKafkaConsumer(
-            "not-served", bootstrap_servers=bootstrap, group_id="not-served"
-        )
-        await started_and_stopped(consumer)
-
-    asyncio.run(tell())
-
-
 def confluent_transaction(bootstrap: str) -> None:
     settings = {"bootstrap.servers": bootstrap, "transactional.id": "not-served", "log_level": 0}
     Producer(settings).init_transactions(TIMEOUT_S)
 
 
 ASKED: dict[Callable[[str], None], type[Exception]] = {
-    kafka_python_transaction: IncompatibleBrokerVersion,
-    kafka_python_group: IncompatibleBrokerVersion,
+    kafka_python_transaction: TransactionalIdAuthorizationFailedError,
     aiokafka_transaction: AioKafkaError,
-    aiokafka_group: AioKafkaError,
     confluent_transaction: KafkaException,
 }
 

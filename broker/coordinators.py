@@ -1,0 +1,225 @@
+"""Which groups this node coordinates: those whose partition of `__consumer_offsets` it leads.
+
+Decides nothing about a group. Makes the topic when a coordinator is first asked for.
+"""
+
+from __future__ import annotations
+
+import logging
+
+from ottla.broker.group_shard import GroupShard
+from ottla.coordinator.groups import Groups, GroupSettings
+from ottla.coordinator.offsets import Offsets, OffsetSettings
+from ottla.protocol.errors import ErrorCode, KafkaError
+from ottla.protocol.messages.topics import (
+    CreatableTopic,
+    CreatableTopicConfig,
+    CreateTopicsRequest,
+)
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from asyncio import Task
+
+    from ottla.broker.broker import Broker
+    from ottla.replication.metadata import Delta, Image
+    from ottla.replication.partition import Partition
+
+logger = logging.getLogger(__name__)
+
+OFFSETS_TOPIC = "__consumer_offsets"
+_MINUTE_MS = 60_000
+
+
+class Coordinators:
+    def __init__(self, broker: Broker) -> None:
+        self._broker = broker
+        self._shards: dict[int, GroupShard] = {}
+        self._creating: Task[None] | None = None
+        self._has_said: dict[str, None] = {}
+
+    # ---- whose is it?
+
+    def partition_of(self, group_id: str) -> int:
+        topic = self._broker.image.topics.by_name.get(OFFSETS_TOPIC)
+        count = self._broker.config["offsets.topic.num.partitions"]
+        if topic is not None:
+            count = len(topic.partitions)
+        return java_hash(group_id) % int(count)
+
+    def shard(self, group_id: str) -> GroupShard:
+        """Where this group's records are; KafkaError if that is not here, or not yet."""
+        found = self._shards.get(self.partition_of(group_id))
+        if found is None:
+            raise KafkaError(ErrorCode.NOT_COORDINATOR)
+        found.check()
+        return found
+
+    def all(self) -> list[GroupShard]:
+        """Those that this node coordinates; KafkaError while one of them is being loaded."""
+        for shard in self._shards.values():
+            if shard.is_loading:
+                raise KafkaError(ErrorCode.COORDINATOR_LOAD_IN_PROGRESS)
+        return list(self._shards.values())
+
+    async def coordinator_of(self, group_id: str) -> int:
+        """The node that leads the group's partition."""
+        if OFFSETS_TOPIC not in self._broker.image.topics.by_name:
+            await self._create()
+        topic = self._broker.image.topics.by_name.get(OFFSETS_TOPIC)
+        if topic is None:
+            raise KafkaError(ErrorCode.COORDINATOR_NOT_AVAILABLE)
+        registration = topic.partitions.get(self.partition_of(group_id))
+        if registration is None or registration.leader < 0:
+            raise KafkaError(ErrorCode.COORDINATOR_NOT_AVAILABLE)
+        return registration.leader
+
+    # ---- the topic
+
+    async def _create(self) -> None:
+        """Once, however many ask."""
+        from asyncio import shield
+
+        if self._creating is None:
+            self._creating = self._broker.world.loop.create_task(self._create_topic())
+        await shield(self._creating)
+
+    async def _create_topic(self) -> None:
+        broker = self._broker
+        request = CreateTopicsRequest(
+            topics=[
+                CreatableTopic(
+                    name=OFFSETS_TOPIC,
+                    num_partitions=broker.config["offsets.topic.num.partitions"],
+                    replication_factor=self._replication_factor(),
+                    assignments=[],
+                    configs=[
+                        CreatableTopicConfig(name=name, value=value)
+                        for name, value in self._topic_configs().items()
+                    ],
+                )
+            ],
+            timeout_ms=60_000,
+            validate_only=False,
+        )
+        try:
+            response = await broker.controllers.decide(
+                lambda controller, now: controller.create_topics(request, now)
+            )
+        except KafkaError as error:
+            logger.warning("coordinator.no_topic topic=%s error=%s", OFFSETS_TOPIC, error)
+        else:
+            for topic in response.topics:
+                if topic.error_code not in (0, ErrorCode.TOPIC_ALREADY_EXISTS):
+                    message = topic.error_message
+                    logger.warning("coordinator.no_topic topic=%s error=%s", OFFSETS_TOPIC, message)
+        finally:
+            self._creating = None
+
+    def _topic_configs(self) -> dict[str, str]:
+        config = self._broker.config
+        return {
+            "cleanup.policy": "compact",
+            "compression.type": "producer",
+            "segment.bytes": str(config["offsets.topic.segment.bytes"]),
+        }
+
+    def _replication_factor(self) -> int:
+        """As many as there are nodes, where nothing is said: a single node for development would
+        else have no groups at all."""
+        broker = self._broker
+        name = "offsets.topic.replication.factor"
+        wanted = int(broker.config[name])
+        alive = sum(not each.fenced for each in broker.image.brokers.values())
+        if name in broker.config.static or wanted <= alive:
+            return wanted
+        self._say_once(name, alive)
+        return max(1, alive)
+
+    def _say_once(self, name: str, value: int) -> None:
+        if name not in self._has_said:
+            self._has_said[name] = None
+            logger.warning("config.eased name=%s value=%d reason=few_nodes", name, value)
+
+    # ---- settings
+
+    def group_settings(self) -> GroupSettings:
+        config = self._broker.config
+        delay_ms = config["group.initial.rebalance.delay.ms"]
+        if "group.initial.rebalance.delay.ms" not in config.static and self._is_alone:
+            # Nobody else will join a moment later, on a node for development.
+            delay_ms = 0
+        return GroupSettings(
+            min_session_timeout_ms=config["group.min.session.timeout.ms"],
+            max_session_timeout_ms=config["group.max.session.timeout.ms"],
+            initial_rebalance_delay_ms=delay_ms,
+            max_size=config["group.max.size"],
+        )
+
+    @property
+    def _is_alone(self) -> bool:
+        return len(self._broker.image.brokers) <= 1
+
+    def offset_settings(self) -> OffsetSettings:
+        config = self._broker.config
+        return OffsetSettings(
+            metadata_max=config["offset.metadata.max.bytes"],
+            retention_ms=config["offsets.retention.minutes"] * _MINUTE_MS,
+        )
+
+    # ---- the image
+
+    async def apply(self, image: Image, delta: Delta | None = None) -> None:
+        """Loads what this node leads by now, and lets go what it does not."""
+        topic = image.topics.by_name.get(OFFSETS_TOPIC)
+        led = {}
+        for index in topic.partitions if topic is not None else ():
+            partition = self._broker.node.partitions.get((OFFSETS_TOPIC, index))
+            if partition is not None and partition.is_leader:
+                led[index] = partition
+        for index, shard in list(self._shards.items()):
+            partition = led.get(index)
+            if partition is not shard.partition or partition.leader_epoch != shard.epoch:
+                shard.let_go()
+                del self._shards[index]
+        for index, partition in led.items():
+            if index not in self._shards:
+                self._begin(index, partition)
+        deleted = delta.deleted_topics.values() if delta is not None else ()
+        names = frozenset(topic.name for topic in deleted)
+        if names:
+            for shard in list(self._shards.values()):
+                await shard.topics_deleted(names)
+
+    def _begin(self, index: int, partition: Partition) -> None:
+        groups = Groups(self.group_settings, self._broker.world.random)
+        offsets = Offsets(groups, self.offset_settings)
+        shard = self._shards[index] = GroupShard(self._broker, partition, groups, offsets)
+        shard.load()
+
+    def begin_anew(self, shard: GroupShard) -> None:
+        """Its log did not take what its machines had decided."""
+        for index, found in list(self._shards.items()):
+            if found is shard:
+                shard.let_go()
+                self._begin(index, shard.partition)
+
+    async def tidy(self) -> None:
+        for shard in list(self._shards.values()):
+            await shard.tidy()
+
+    def stop(self) -> None:
+        for shard in self._shards.values():
+            shard.let_go()
+        self._shards.clear()
+
+
+def java_hash(text: str) -> int:
+    """The absolute value of Java's String.hashCode, as Kafka takes it: that of the most negative
+    number is zero."""
+    value = 0
+    units = text.encode("utf-16-be", "surrogatepass")
+    for at in range(0, len(units), 2):
+        value = (31 * value + (units[at] << 8 | units[at + 1])) & 0xFFFF_FFFF
+    signed = value - (1 << 32) if value & 0x8000_0000 else value
+    return 0 if signed == -(1 << 31) else abs(signed)

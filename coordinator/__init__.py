@@ -1,0 +1,3 @@
+"""Groups and their offsets: pure machines, which decide records and replies.
+
+Knows the protocol only: no log, no socket, no replication."""
