@@ -14,7 +14,7 @@ from ottla.storage.log import Log
 from ottla.storage.logs import Logs
 from ottla.storage.long_work import work_now
 from ottla.storage.memory_disk import Crash
-from ottla.storage.memory_files import MemoryFiles
+from ottla.storage.memory_files import Journal, MemoryFiles
 from ottla.storage.producers import Origin
 from ottla.storage.steps import at_once, to_the_end
 from tests.log_rig import NOW, SMALL, TOPIC_ID, append, batch, marker
@@ -24,7 +24,6 @@ from tests.simulation.world import Recovered, log_in, opened, recovered_in, stor
 ABORT, COMMIT = ControlRecordType.ABORT, ControlRecordType.COMMIT
 COMPACTED = replace(SMALL, cleanup_policy=frozenset({COMPACT}), min_cleanable_dirty_ratio=0.0)
 CONFIGS = {"delete": SMALL, "compact": COMPACTED}
-# Of the operations, each crash meets one in so many.
 EVERY = 4
 
 
@@ -50,6 +49,11 @@ def found_after(files: MemoryFiles, config: LogConfig) -> Recovered:
     log = log_in(opened(files, config, NOW))
     assert log is not None
     return recovered_in(log)
+
+
+def some(journal: Journal, crash: Crash) -> list[int]:
+    """Of the operations one in so many: others for each crash."""
+    return journal.cuts()[list(Crash).index(crash) % EVERY :: EVERY]
 
 
 def bases(batches: tuple[Batch, ...]) -> list[int]:
@@ -102,7 +106,7 @@ def test_a_change_that_is_cut_leaves_the_beginning_of_what_was_there(
     journal = files.record()
     change(log)
     after, start = stored_in(log), log.log_start_offset
-    for cut in journal.cuts()[list(Crash).index(crash) % EVERY :: EVERY]:
+    for cut in some(journal, crash):
         disk = journal.disk_at(cut).crash(Random(cut), crash)
         found = found_after(disk, config)
         check_whole(found)
@@ -138,7 +142,7 @@ def test_a_log_that_has_started_over_knows_nobody(crash: Crash) -> None:
     files, _, log = written(SMALL)
     journal = files.record()
     log.truncate_fully_and_start_at(5_000, NOW)
-    for cut in journal.cuts():
+    for cut in some(journal, crash):
         disk = journal.disk_at(cut).crash(Random(cut), crash)
         again = disk.record()
         found = found_after(disk, SMALL)
@@ -161,7 +165,7 @@ def test_a_swap_that_is_cut_forgets_no_abort(crash: Crash) -> None:
     journal = files.record()
     assert work_now(cleaner.clean(found)) is not None
     assert recovered_in(log).replayed.aborted
-    for cut in journal.cuts()[list(Crash).index(crash) % EVERY :: EVERY]:
+    for cut in some(journal, crash):
         check_whole(found_after(journal.disk_at(cut).crash(Random(cut), crash), COMPACTED))
 
 
@@ -176,7 +180,7 @@ def test_indexes_that_are_made_again_are_whole_wherever_that_is_cut(crash: Crash
     journal = disk.record()
     expected = found_after(disk, SMALL)
     assert expected.found == stored_in(log)
-    for cut in journal.cuts():
+    for cut in some(journal, crash):
         found = found_after(journal.disk_at(cut).crash(Random(cut), crash), SMALL)
         assert found.fingerprint == expected.fingerprint
 
@@ -345,7 +349,7 @@ def test_holes_of_a_cleaner_are_no_holes_when_the_policy_is_another_one(crash: C
     assert work_now(cleaner.clean(found)) is not None
     assert log.segments.first.size == 0, "there is no hole"
     offsets = {record for each in stored_in(log) for record in (each.base, each.last)}
-    for cut in journal.cuts()[list(Crash).index(crash) % EVERY :: EVERY]:
+    for cut in some(journal, crash):
         disk = journal.disk_at(cut).crash(Random(cut), crash)
         again = found_after(disk, SMALL)
         check_whole(again)
