@@ -7,21 +7,16 @@ from __future__ import annotations
 
 import logging
 
-from ottla.broker.group_shard import GroupShard
-from ottla.coordinator.groups import Groups, GroupSettings
-from ottla.coordinator.offsets import Offsets, OffsetSettings
 from ottla.protocol.errors import ErrorCode, KafkaError
-from ottla.protocol.messages.topics import (
-    CreatableTopic,
-    CreatableTopicConfig,
-    CreateTopicsRequest,
-)
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from asyncio import Task
 
     from ottla.broker.broker import Broker
+    from ottla.broker.group_shard import GroupShard
+    from ottla.coordinator.groups import GroupSettings
+    from ottla.coordinator.offsets import OffsetSettings
     from ottla.replication.metadata import Delta, Image
     from ottla.replication.partition import Partition
 
@@ -85,6 +80,12 @@ class Coordinators:
         await shield(self._creating)
 
     async def _create_topic(self) -> None:
+        from ottla.protocol.messages.topics import (
+            CreatableTopic,
+            CreatableTopicConfig,
+            CreateTopicsRequest,
+        )
+
         broker = self._broker
         request = CreateTopicsRequest(
             topics=[
@@ -144,6 +145,8 @@ class Coordinators:
     # ---- settings
 
     def group_settings(self) -> GroupSettings:
+        from ottla.coordinator.groups import GroupSettings
+
         config = self._broker.config
         delay_ms = config["group.initial.rebalance.delay.ms"]
         if "group.initial.rebalance.delay.ms" not in config.static and self._is_alone:
@@ -161,6 +164,8 @@ class Coordinators:
         return len(self._broker.image.brokers) <= 1
 
     def offset_settings(self) -> OffsetSettings:
+        from ottla.coordinator.offsets import OffsetSettings
+
         config = self._broker.config
         return OffsetSettings(
             metadata_max=config["offset.metadata.max.bytes"],
@@ -192,6 +197,11 @@ class Coordinators:
                 await shard.topics_deleted(names)
 
     def _begin(self, index: int, partition: Partition) -> None:
+        # Loaded with the first group: a start has no time for what nobody may ask for.
+        from ottla.broker.group_shard import GroupShard
+        from ottla.coordinator.groups import Groups
+        from ottla.coordinator.offsets import Offsets
+
         groups = Groups(self.group_settings, self._broker.world.random)
         offsets = Offsets(groups, self.offset_settings)
         shard = self._shards[index] = GroupShard(self._broker, partition, groups, offsets)
