@@ -211,6 +211,7 @@ class Network:
         self.connected: dict[int, MemorySocket] = {}  # the clients' sides, by number
         self.line_of = random_line
         loop.network = self
+        SOCKETS.clear()
 
     def next_fd(self) -> int:
         self._fds += 1

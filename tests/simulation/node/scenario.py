@@ -102,6 +102,7 @@ class Scenario:
                     self.loop.end([self._clients, self._operator, *self.machine.processes])
         finally:
             gc.enable()
+            gc.collect()
 
     async def _main(self) -> None:
         await self.machine.start()

@@ -7,7 +7,7 @@ import os
 import subprocess
 import sys
 
-SEEDS = 6
+SEEDS = 4
 
 
 def test_what_nodes_promise_they_keep_and_equal_seeds_give_equal_traces() -> None:
