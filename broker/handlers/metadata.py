@@ -30,6 +30,8 @@ if TYPE_CHECKING:
     from ottla.replication.metadata import Image, TopicImage
     from ottla.replication.metadata_topics import PartitionRegistration
 
+    Found = TopicImage | MetadataResponseTopic
+
 INTERNAL_TOPICS = frozenset({"__consumer_offsets", "__transaction_state", "__share_group_state"})
 # READ, WRITE, CREATE, DELETE, ALTER, DESCRIBE, DESCRIBE_CONFIGS, ALTER_CONFIGS.
 TOPIC_OPERATIONS = sum(1 << code for code in (3, 4, 5, 6, 7, 8, 10, 11))
@@ -40,16 +42,21 @@ def metadata(
     broker: Broker, context: Context, request: MetadataRequest
 ) -> MetadataResponse | Awaitable[MetadataResponse]:
     _check(context, request)
+    found = _found(broker, context, request)
+    if sum(len(each.partitions) for each in found) > _PARTITIONS_PER_SLICE:
+        return _in_slices(broker, context, request, found)
+    return _response(broker, context, request, [_answer(broker.image, each) for each in found])
+
+
+def _found(broker: Broker, context: Context, request: MetadataRequest) -> list[Found]:
+    """What was asked for: topics that are there, and answers for those that are not."""
     image = broker.image
     if request.topics is None or (context.version == 0 and not request.topics):
-        topics = list(image.topics.by_name.values())
-        if sum(len(topic.partitions) for topic in topics) > _PARTITIONS_PER_SLICE:
-            return _in_slices(broker, context, request, topics)
-        return _response(broker, context, request, [_known(image, topic) for topic in topics])
-    by_id = context.version >= 12 and any(topic.topic_id != ZERO for topic in request.topics)
-    if by_id:
-        found = [_by_id(image, topic.topic_id) for topic in request.topics]
-        return _response(broker, context, request, found)
+        return list(image.topics.by_name.values())
+    # Where a topic is named by its id, names are not looked at.
+    ids = dict.fromkeys(topic.topic_id for topic in request.topics if topic.topic_id != ZERO)
+    if ids:
+        return [image.topics.by_id.get(topic_id) or _unknown(topic_id) for topic_id in ids]
     names = list(dict.fromkeys(topic.name or "" for topic in request.topics))
     missing = [name for name in names if name not in image.topics.by_name]
     answers = {name: _missing(name) for name in missing}
@@ -59,9 +66,8 @@ def metadata(
             [name for name in missing if is_topic_name(name)]
         ).items():
             answers[name] = _refused(name, error)
-    known = [name for name in names if name not in answers]
-    answered = [_known(image, image.topics.by_name[name]) for name in known]
-    return _response(broker, context, request, answered + [answers[name] for name in missing])
+    known = [image.topics.by_name[name] for name in names if name not in answers]
+    return [*known, *(answers[name] for name in missing)]
 
 
 def _check(context: Context, request: MetadataRequest) -> None:
@@ -79,12 +85,12 @@ def _check(context: Context, request: MetadataRequest) -> None:
 
 
 async def _in_slices(
-    broker: Broker, context: Context, request: MetadataRequest, topics: list[TopicImage]
+    broker: Broker, context: Context, request: MetadataRequest, found: list[Found]
 ) -> MetadataResponse:
     answered, count = [], 0
-    for topic in topics:
-        answered.append(_known(broker.image, topic))
-        count += len(topic.partitions)
+    for each in found:
+        answered.append(_answer(broker.image, each))
+        count += len(each.partitions)
         if count > _PARTITIONS_PER_SLICE:
             count = 0
             await broker.pause()
@@ -115,6 +121,10 @@ def _response(
             CLUSTER_OPERATIONS if request.include_cluster_authorized_operations else INT32_MIN
         ),
     )
+
+
+def _answer(image: Image, found: Found) -> MetadataResponseTopic:
+    return found if isinstance(found, MetadataResponseTopic) else _known(image, found)
 
 
 def _known(image: Image, topic: TopicImage) -> MetadataResponseTopic:
@@ -159,10 +169,7 @@ def offline(image: Image, registration: PartitionRegistration) -> list[int]:
     return found
 
 
-def _by_id(image: Image, topic_id: bytes) -> MetadataResponseTopic:
-    topic = image.topics.by_id.get(topic_id)
-    if topic is not None:
-        return _known(image, topic)
+def _unknown(topic_id: bytes) -> MetadataResponseTopic:
     return MetadataResponseTopic(
         error_code=int(ErrorCode.UNKNOWN_TOPIC_ID), name=None, topic_id=topic_id, partitions=[]
     )
