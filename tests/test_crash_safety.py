@@ -139,7 +139,8 @@ def test_what_comes_behind_a_change_is_not_mixed_with_what_was_there(
 
 @pytest.mark.parametrize("crash", list(Crash))
 def test_a_log_that_has_started_over_knows_nobody(crash: Crash) -> None:
-    files, _, log = written(SMALL)
+    files, logs, log = written(SMALL)
+    asyncio.run(logs.checkpoint())
     journal = files.record()
     log.truncate_fully_and_start_at(5_000, NOW)
     for cut in some(journal, crash):
