@@ -66,36 +66,49 @@ def _updated(state: ControllerState, update: FeatureUpdateKey) -> list[Versioned
     name, level = update.feature, update.max_version_level
     current = _current_level(state, name)
 
-    def refused(reason: str) -> KafkaError:
-        return KafkaError(
+    reason = (
+        _why_malformed(update)
+        or _why_unsupported(state, name, level)
+        or _why_wrong_way(update, current)
+    )
+    if reason is None and name == KRAFT_VERSION:
+        reason = _why_no_other_kraft_version(level, current)
+    if reason is not None:
+        raise KafkaError(
             ErrorCode.INVALID_UPDATE_VERSION,
             f"Invalid update version {level} for feature {name}. {reason}",
         )
+    if name == METADATA_VERSION:
+        _check_metadata_downgrade(current, level, update.upgrade_type)
+    # kraft.version is no record of this log.
+    return [] if name == KRAFT_VERSION else [level_record(name, level)]
 
+
+def _why_malformed(update: FeatureUpdateKey) -> str | None:
     if update.upgrade_type not in tuple(UpgradeType):
-        raise refused("The controller does not support the given upgrade type.")
-    if level < 0:
-        raise refused("A feature version cannot be less than 0.")
-    unsupported = _why_unsupported(state, name, level)
-    if unsupported is not None:
-        raise refused(unsupported)
+        return "The controller does not support the given upgrade type."
+    if update.max_version_level < 0:
+        return "A feature version cannot be less than 0."
+    return None
+
+
+def _why_wrong_way(update: FeatureUpdateKey, current: int) -> str | None:
+    level = update.max_version_level
     is_upgrade = update.upgrade_type == UpgradeType.UPGRADE
     if level < current and is_upgrade:
-        raise refused(
+        return (
             "Can't downgrade the version of this feature without setting the upgrade type to either"
             " safe or unsafe downgrade."
         )
     if level > current and not is_upgrade:
-        raise refused("Can't downgrade to a newer version.")
-    if name == METADATA_VERSION:
-        _check_metadata_downgrade(current, level, update.upgrade_type)
-    elif name == KRAFT_VERSION:
-        if level > current:
-            raise refused("The controller does not support raising it yet.")
-        if level < current:
-            raise refused("Can't downgrade the version of this feature.")
-        return []
-    return [level_record(name, level)]
+        return "Can't downgrade to a newer version."
+    return None
+
+
+def _why_no_other_kraft_version(level: int, current: int) -> str | None:
+    if level > current:
+        return "The controller does not support raising it yet."
+    return "Can't downgrade the version of this feature." if level < current else None
 
 
 def _current_level(state: ControllerState, name: str) -> int:
