@@ -157,7 +157,7 @@ class LogCheckpoints:
 
     def _not_written(self, name: str, error: StorageError) -> None:
         """Which of the two the disk has is not known."""
-        del self._written[name]
+        self._written.pop(name, None)
         self._on_disk.pop(name, None)
         self._log_dir.refused(error)
 
