@@ -144,6 +144,9 @@ class Sessions:
         for key in forgotten:
             client.holds.pop(key)
             client.due.pop(key, None)
+        if not client.holds:
+            # The session ends; what was asked for along with that is still answered.
+            client.due = dict.fromkeys(asked)
         looked_at: list[Any] = []
         for watched in session.take_marked():
             key = (watched.topic or "", watched.index)
