@@ -1,8 +1,15 @@
-"""What bad peers do to a port, one bad deed each; those who hold something let go in the end."""
+"""What bad peers do to a port, one bad deed each; those who hold something let go in the end.
+
+    .venv/bin/python -m compat_tests.bad_peers PORT SEED PER_SECOND
+
+goes on until it is ended: a process of its own, so that it holds up nobody who measures.
+"""
 
 import contextlib
 import socket
 import struct
+import sys
+import time
 from collections.abc import Callable
 from random import Random
 
@@ -104,3 +111,14 @@ BAD_PEERS: dict[str, Callable[[int, Random], None]] = {
         a_crowd,
     )
 }
+
+
+def main() -> None:
+    port, dice, pause_s = int(sys.argv[1]), Random(int(sys.argv[2])), 1 / float(sys.argv[3])
+    while True:
+        BAD_PEERS[dice.choice(list(BAD_PEERS))](port, dice)
+        time.sleep(pause_s)
+
+
+if __name__ == "__main__":
+    main()
