@@ -31,7 +31,6 @@ class Coordinators:
         self._broker = broker
         self._shards: dict[int, GroupShard] = {}
         self._creating: Task[None] | None = None
-        self._has_said: dict[str, None] = {}
 
     # ---- whose is it?
 
@@ -80,29 +79,18 @@ class Coordinators:
         await shield(self._creating)
 
     async def _create_topic(self) -> None:
-        from ottla.protocol.messages.topics import (
-            CreatableTopic,
-            CreatableTopicConfig,
-            CreateTopicsRequest,
-        )
+        from ottla.broker.topic_creation import alive_count, creatable
+        from ottla.protocol.messages.topics import CreateTopicsRequest
 
         broker = self._broker
-        request = CreateTopicsRequest(
-            topics=[
-                CreatableTopic(
-                    name=OFFSETS_TOPIC,
-                    num_partitions=broker.config["offsets.topic.num.partitions"],
-                    replication_factor=self._replication_factor(),
-                    assignments=[],
-                    configs=[
-                        CreatableTopicConfig(name=name, value=value)
-                        for name, value in self._topic_configs().items()
-                    ],
-                )
-            ],
-            timeout_ms=60_000,
-            validate_only=False,
-        )
+        topic = creatable(OFFSETS_TOPIC, broker.config, brokers=alive_count(broker))
+        wanted = broker.config["offsets.topic.replication.factor"]
+        if topic.replication_factor != wanted:
+            logger.warning(
+                "config.eased name=offsets.topic.replication.factor value=%d reason=few_nodes",
+                topic.replication_factor,
+            )
+        request = CreateTopicsRequest(topics=[topic], timeout_ms=60_000, validate_only=False)
         try:
             response = await broker.controllers.decide(
                 lambda controller, now: controller.create_topics(request, now)
@@ -110,37 +98,12 @@ class Coordinators:
         except KafkaError as error:
             logger.warning("coordinator.no_topic topic=%s error=%s", OFFSETS_TOPIC, error)
         else:
-            for topic in response.topics:
-                if topic.error_code not in (0, ErrorCode.TOPIC_ALREADY_EXISTS):
-                    message = topic.error_message
+            for created in response.topics:
+                if created.error_code not in (0, ErrorCode.TOPIC_ALREADY_EXISTS):
+                    message = created.error_message
                     logger.warning("coordinator.no_topic topic=%s error=%s", OFFSETS_TOPIC, message)
         finally:
             self._creating = None
-
-    def _topic_configs(self) -> dict[str, str]:
-        config = self._broker.config
-        return {
-            "cleanup.policy": "compact",
-            "compression.type": "producer",
-            "segment.bytes": str(config["offsets.topic.segment.bytes"]),
-        }
-
-    def _replication_factor(self) -> int:
-        """As many as there are nodes, where nothing is said: a single node for development would
-        else have no groups at all."""
-        broker = self._broker
-        name = "offsets.topic.replication.factor"
-        wanted = int(broker.config[name])
-        alive = sum(not each.fenced for each in broker.image.brokers.values())
-        if name in broker.config.static or wanted <= alive:
-            return wanted
-        self._say_once(name, alive)
-        return max(1, alive)
-
-    def _say_once(self, name: str, value: int) -> None:
-        if name not in self._has_said:
-            self._has_said[name] = None
-            logger.warning("config.eased name=%s value=%d reason=few_nodes", name, value)
 
     # ---- settings
 

@@ -56,14 +56,20 @@ _INTERNAL: dict[str, tuple[str, dict[str, str], dict[str, str]]] = {
 }
 
 
-def creatable(name: str, config: BrokerConfig) -> CreatableTopic:
-    """A topic as the broker's configuration has it; -1 leaves a number to the controller."""
+def creatable(name: str, config: BrokerConfig, *, brokers: int | None = None) -> CreatableTopic:
+    """A topic as the broker's configuration has it; -1 leaves a number to the controller.
+
+    Where nothing is said of the replicas of an internal topic there are as many as `brokers`, if
+    these are few: a single node for development would else have no groups at all.
+    """
     partitions = replicas = -1
     settings: dict[str, str] = {}
     if name in _INTERNAL:
         prefix, configured, fixed = _INTERNAL[name]
         partitions = config[f"{prefix}.num.partitions"]
         replicas = config[f"{prefix}.replication.factor"]
+        if brokers is not None and f"{prefix}.replication.factor" not in config.static:
+            replicas = max(1, min(replicas, brokers))
         settings = fixed | {key: str(config[source]) for key, source in configured.items()}
     return CreatableTopic(
         name=name,
@@ -72,6 +78,10 @@ def creatable(name: str, config: BrokerConfig) -> CreatableTopic:
         assignments=[],
         configs=[CreatableTopicConfig(name=key, value=text) for key, text in settings.items()],
     )
+
+
+def alive_count(broker: Broker) -> int:
+    return sum(not each.fenced for each in broker.image.brokers.values())
 
 
 class TopicCreation:
@@ -90,7 +100,7 @@ class TopicCreation:
     async def _create(self, names: list[str]) -> None:
         config = self._broker.config
         request = CreateTopicsRequest(
-            topics=[creatable(name, config) for name in names],
+            topics=[creatable(name, config, brokers=alive_count(self._broker)) for name in names],
             timeout_ms=config["request.timeout.ms"],
             validate_only=False,
         )

@@ -5,6 +5,8 @@ from typing import Any
 
 import pytest
 
+from ottla.broker.config_sources import load
+from ottla.broker.topic_creation import creatable
 from ottla.protocol.errors import ErrorCode
 from ottla.protocol.messages.metadata import MetadataRequest, MetadataRequestTopic
 from ottla.storage.memory_operations import Fault
@@ -114,3 +116,14 @@ def test_so_many_at_once_and_no_more_are_on_their_way() -> None:
         assert await ask(node, "a", may_create=False) == ["UNKNOWN_TOPIC_OR_PARTITION"]
 
     tell(story)
+
+
+@pytest.mark.parametrize(
+    ("settings", "replicas"), [((), 1), (("offsets.topic.replication.factor=3",), 3)]
+)
+def test_an_internal_topic_has_as_many_replicas_as_there_are_nodes_unless_it_is_said(
+    settings: tuple[str, ...], replicas: int
+) -> None:
+    config = load(settings=settings).config
+    assert creatable("__consumer_offsets", config, brokers=1).replication_factor == replicas
+    assert creatable("__consumer_offsets", config, brokers=5).replication_factor == 3
