@@ -75,7 +75,7 @@ class Coordinators:
         from asyncio import shield
 
         if self._creating is None:
-            self._creating = self._broker.world.loop.create_task(self._create_topic())
+            self._creating = self._broker.begin(self._create_topic())
         await shield(self._creating)
 
     async def _create_topic(self) -> None:

@@ -8,7 +8,7 @@ by replay when this node becomes its leader, and what waited is let go when it i
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import AsyncIterator, Callable, Iterable, Iterator
 
 from ottla.coordinator.groups import Groups
 from ottla.coordinator.offsets import Offsets
@@ -59,7 +59,7 @@ class GroupShard:
     # ---- coming and going
 
     def load(self) -> None:
-        self._loading = self._broker.world.loop.create_task(self._load())
+        self._loading = self._broker.begin(self._load())
 
     @property
     def is_loading(self) -> bool:
@@ -70,7 +70,7 @@ class GroupShard:
         count = 0
         try:
             async for batch in self._batches():
-                for record in batch:
+                for record in self._readable(batch):
                     self._replay_one(record.key, record.value)
                     count += 1
                     if count % _RECORDS_PER_SLICE == 0:
@@ -88,7 +88,14 @@ class GroupShard:
             logger.info("coordinator.loaded %s records=%d", self.partition, count)
         self._arm()
 
-    async def _batches(self) -> Any:
+    def _readable(self, batch: Buffer) -> Iterator[Record]:
+        """What cannot be read is passed over: nobody else is to suffer for it."""
+        try:
+            yield from iterate_records(batch, decompressed_max=_DECOMPRESSED_BYTES_MAX)
+        except ProtocolError as error:
+            logger.error("coordinator.batch_unreadable %s error=%s", self.partition, error)
+
+    async def _batches(self) -> AsyncIterator[Buffer]:
         log = self.partition.log
         offset = log.log_start_offset
         while offset < log.log_end_offset and not self._is_gone:
@@ -102,7 +109,7 @@ class GroupShard:
                     break
                 position += header.size
                 if header.last_offset >= offset and not header.is_control:
-                    yield _records_of(data, position - header.size)
+                    yield memoryview(data)[position - header.size : position]
                 offset = max(offset, header.last_offset + 1)
 
     def let_go(self) -> None:
@@ -265,7 +272,3 @@ def _reply(replies: Iterable[Reply]) -> None:
     for reply in replies:
         if not reply.to.done():
             reply.to.set_result(reply.response)
-
-
-def _records_of(data: Buffer, position: int) -> Iterator[Record]:
-    return iterate_records(data, position, decompressed_max=_DECOMPRESSED_BYTES_MAX)
