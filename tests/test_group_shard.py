@@ -166,7 +166,10 @@ def test_the_offsets_of_a_topic_go_with_it() -> None:
         await prepare(node)
         await commit(node, 5)
         await node.ask(
-            DeleteTopicsRequest(topics=[Named(name="t", topic_id=ZERO)], topic_names=[]), 6
+            DeleteTopicsRequest(
+                topics=[Named(name="t", topic_id=ZERO)], topic_names=[], timeout_ms=9000
+            ),
+            6,
         )
         assert await committed(node) == []
 
