@@ -18,7 +18,7 @@ from ottla.storage.compaction import CleaningAborted, clean
 from ottla.storage.errors import CorruptFile, StorageError
 from ottla.storage.folder import LogDir
 from ottla.storage.log import Log
-from ottla.storage.long_work import Work
+from ottla.storage.long_work import Work, settled
 from ottla.storage.offset_map import BYTES_MAX, OffsetMap
 from ottla.storage.segment_cleaner import Cleaned
 from ottla.storage.steps import Slices
@@ -86,6 +86,8 @@ class Cleaner:
         try:
             cleaned = yield from work
             if cleaned is not None:
+                log_dir = log.folder.log_dir
+                yield settled(log_dir.files, log_dir.path)
                 self._set_checkpoint(log, cleaned.end_offset)
                 logger.info("cleaner.cleaned log=%s %s", log, cleaned)
             return cleaned

@@ -18,7 +18,7 @@ from ottla.storage.cleanable import LogToClean
 from ottla.storage.cleaned_transactions import CleanedTransactions
 from ottla.storage.clock import Now
 from ottla.storage.errors import StorageError
-from ottla.storage.long_work import Wait, Work
+from ottla.storage.long_work import Wait, Work, settled
 from ottla.storage.lookup import RELATIVE_OFFSET_MAX, locate
 from ottla.storage.names import CLEANED, LOG, OFFSET_INDEX, TIME_INDEX
 from ottla.storage.offset_map import OffsetMap
@@ -169,6 +169,7 @@ class _Cleaning:
                 yield from cleaner.clean(segment, target)
             target.become_inactive()
             yield Wait(target.flush_now, target.flush)
+            yield settled(self.log.folder.files, self.log.folder.path)
             self.check()
             self.keep_time(group[-1], target)
             del self.sources[: len(group)]

@@ -12,6 +12,7 @@ from typing import NamedTuple, TypeVar
 
 from ottla.protocol.wire import Buffer
 from ottla.storage.errors import StorageError
+from ottla.storage.files import Files
 from ottla.storage.steps import Read
 
 T = TypeVar("T")
@@ -22,6 +23,12 @@ class Wait(NamedTuple):
 
     now: Callable[[], None]
     awaited: Callable[[], Awaitable[None]]
+
+
+def settled(files: Files, directory: str) -> Wait:
+    """Lets the disk write what others have written, aside. Some file systems make the first sync
+    wait for all of that, and a short one that has to block would hold up everybody for seconds."""
+    return Wait(lambda: None, lambda: files.sync_directory(directory))
 
 
 Step = Read | Wait | int
