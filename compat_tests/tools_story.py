@@ -196,11 +196,7 @@ CHANGES = ("--create", "--alter", "--delete")
 SETTLE_S = 0.2
 
 # Lines whose output differs on purpose, with the reason.
-INTENDED: dict[str, str] = {
-    "configs --entity-type groups --entity-name g --describe": (
-        "the tool asks for a list of groups, and groups are not served yet"
-    ),
-}
+INTENDED: dict[str, str] = {}
 
 FILES = {
     "delete": {"partitions": [{"topic": "talk", "partition": 0, "offset": -1}], "version": 1},
