@@ -132,8 +132,9 @@ class Upkeep:
         broker = self._broker
         quorum, now = broker.quorum, broker.world.now()
         quorum.upkeep(now)
-        if quorum.is_snapshot_due(now):
-            image = broker.controllers.image
+        image = broker.controllers.image
+        # What an open transaction has brought does not count yet, and cannot be told.
+        if quorum.is_snapshot_due(now) and image.transaction is None:
             await work_on(quorum.writing_snapshot(image.records()), self._pause)
 
     async def _pause(self, moved_bytes: int) -> None:
@@ -142,11 +143,18 @@ class Upkeep:
     async def _expire_producers(self) -> None:
         await self._slices(self._broker.logs.expiring_producers(self._broker.world.now()))
 
+    def _tell_readers(self, log: Log) -> None:
+        """The log begins later: sessions that watch it are to say so."""
+        partition = self._broker.node.partitions.get((log.topic, log.partition))
+        if partition is not None and partition.log is log:
+            partition.changed()
+
     async def _delete_old(self) -> None:
         for number, log in enumerate(list(self._broker.logs.current.values()), 1):
             if not self.cleaner.is_cleaning(log) and log.failure is None:
                 try:
-                    delete_old_segments(log, self._broker.world.now())
+                    if delete_old_segments(log, self._broker.world.now()):
+                        self._tell_readers(log)
                 except (KafkaError, StorageError) as error:
                     logger.warning("retention.refused log=%s error=%s", log, error)
             if number % _LOGS_PER_SLICE == 0:

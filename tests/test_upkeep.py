@@ -8,8 +8,11 @@ import pytest
 
 from ottla.protocol.errors import ErrorCode, KafkaError
 from ottla.protocol.messages.topics import CreatableTopicConfig, CreateTopicsRequest
+from ottla.protocol.record_build import build_batch
+from ottla.protocol.records import Record
 from ottla.storage.errors import DiskFull, StorageError
 from ottla.storage.memory_operations import Fault
+from ottla.storage.producers import Origin
 from tests.controller_rig import creatable
 from tests.node_rig import Node, disk_with, tell
 
@@ -129,3 +132,25 @@ def test_a_full_disk_is_left_alone_until_there_is_room() -> None:
         assert files.read_whole(checkpoint) == b"0\n1\nt 0 0\n"
 
     tell(story, files=files)
+
+
+def test_who_watches_a_log_is_told_when_its_beginning_goes() -> None:
+    class Watcher:
+        def __init__(self) -> None:
+            self.marks = 0
+
+        def mark(self) -> None:
+            self.marks += 1
+
+    async def story(node: Node) -> int:
+        await create(node, retention_ms="1000", segment_ms="1000")
+        partition = node.broker.node.partition("t", 0)
+        watcher = Watcher()
+        batch = build_batch([Record(0, 1_000_000_000_000, None, b"old")])
+        partition.append(batch, acks=1, now=node.broker.world.now(), origin=Origin.COORDINATOR)
+        partition.watchers[watcher] = None
+        await sleep(400)
+        assert partition.log.log_start_offset == 1
+        return watcher.marks
+
+    assert tell(story, settings=SETTINGS) == 1
