@@ -39,6 +39,9 @@ _CLIENT = Origin.CLIENT
 _new_tuple = tuple.__new__
 
 
+_OF_TRANSACTIONS = TRANSACTIONAL_FLAG | CONTROL_FLAG
+
+
 class Appended(NamedTuple):
     """What became of an append."""
 
@@ -215,7 +218,11 @@ class Log(LogUpkeep):
     ) -> Duplicate | None:
         producers = self.producers
         verifies = self.folder.log_dir.verifies_transactions
-        for number, header in enumerate(incoming[1]):
+        headers = incoming[1]
+        if len(headers) == 1 and not incoming[2]:
+            # Nearly every append is of one batch, and pays for no loop.
+            return producers.check(headers[0], origin=origin, guard=guard, verifies=verifies)
+        for number, header in enumerate(headers):
             if header[9] < 0:
                 continue
             if not header[5] & CONTROL_FLAG:
@@ -240,10 +247,11 @@ class Log(LogUpkeep):
             segment.size or not segment.can_hold(last.last_offset)
         ):
             segment = self._roll(headers[0].base_offset, now, last_offset=last.last_offset)
-        epochs = self.epochs
-        for header in headers:
-            if header[2] != epochs.latest:
-                self._assign_epoch(header[2], header[0])
+        latest = self.epochs.latest
+        if last[2] != latest or len(headers) > 1:
+            for header in headers:
+                if header[2] != self.epochs.latest:
+                    self._assign_epoch(header[2], header[0])
         return segment
 
     def _update_producers(
@@ -253,6 +261,9 @@ class Log(LogUpkeep):
         segment: Segment,
     ) -> None:
         producers = self.producers
+        if not markers and len(headers) == 1 and not headers[0][5] & _OF_TRANSACTIONS:
+            producers.update(headers[0])
+            return
         transactional = 0
         for number, header in enumerate(headers):
             if header[9] < 0:
