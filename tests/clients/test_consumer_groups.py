@@ -74,12 +74,17 @@ def kafka_python_member(bootstrap: str, topic: str, read: Read, number: int, is_
         group_id=topic,
         auto_offset_reset="earliest",
         partition_assignment_strategy=[RoundRobinPartitionAssignor],
+        # A leader that assigns before it knows the topic's partitions assigns none of them, and
+        # asks for another round when it next looks.
+        metadata_max_age_ms=1000,
     )
-    while not is_over.is_set():
-        found = consumer.poll(timeout_ms=200)
-        values = [record.value for records in found.values() for record in records]
-        read.took(number, values, {each.partition for each in consumer.assignment()})
-    consumer.close()
+    try:
+        while not is_over.is_set():
+            found = consumer.poll(timeout_ms=200)
+            values = [record.value for records in found.values() for record in records]
+            read.took(number, values, {each.partition for each in consumer.assignment()})
+    finally:
+        consumer.close()
 
 
 def aiokafka_member(bootstrap: str, topic: str, read: Read, number: int, is_over: Any) -> None:
@@ -111,10 +116,12 @@ def confluent_member(strategy: str) -> Callable[..., None]:
             }
         )
         consumer.subscribe([topic])
-        while not is_over.is_set():
-            values = [record.value() for record in consumer.consume(100, 0.2)]
-            read.took(number, values, {each.partition for each in consumer.assignment()})
-        consumer.close()
+        try:
+            while not is_over.is_set():
+                values = [record.value() for record in consumer.consume(100, 0.2)]
+                read.took(number, values, {each.partition for each in consumer.assignment()})
+        finally:
+            consumer.close()
 
     return member
 
@@ -139,10 +146,13 @@ def test_members_share_a_topic_and_what_they_committed_lasts(
     ]
     for thread in threads:
         thread.start()
-    _wait_for(lambda: read.is_shared)
-    is_over.set()
-    for thread in threads:
-        thread.join(PATIENCE_S)
+    try:
+        _wait_for(lambda: read.is_shared)
+    finally:
+        # Whatever has happened: a client that is left behind would disturb other tests.
+        is_over.set()
+        for thread in threads:
+            thread.join(PATIENCE_S)
     read.check()
     assert _committed(broker, topic) == dict.fromkeys(range(PARTITIONS), RECORDS // PARTITIONS)
 
