@@ -5,6 +5,7 @@ Beside `refusals.py`, because these ask for groups by plain names, and old versi
 
 from __future__ import annotations
 
+from ottla.coordinator.group_answers import join_error
 from ottla.protocol.errors import KafkaError
 from ottla.protocol.messages.groups import (
     Coordinator,
@@ -47,13 +48,10 @@ def _coordinators(request: Any, version: int, error: KafkaError) -> FindCoordina
 
 
 def _joined(request: Any, version: int, error: KafkaError) -> JoinGroupResponse:
-    return JoinGroupResponse(
-        error_code=int(error.code),
-        protocol_name=None if version >= _NO_PROTOCOL else "",
-        leader="",
-        member_id=request.member_id,
-        members=[],
-    )
+    response = join_error(error.code, request.member_id)
+    if version < _NO_PROTOCOL:
+        response.protocol_name = ""
+    return response
 
 
 def _described(request: Any, version: int, error: KafkaError) -> DescribeGroupsResponse:

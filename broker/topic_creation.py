@@ -55,6 +55,8 @@ _INTERNAL: dict[str, tuple[str, dict[str, str], dict[str, str]]] = {
     ),
 }
 
+INTERNAL_TOPICS = frozenset(_INTERNAL)
+
 
 def creatable(name: str, config: BrokerConfig, *, brokers: int | None = None) -> CreatableTopic:
     """A topic as the broker's configuration has it; -1 leaves a number to the controller.

@@ -11,11 +11,8 @@ KRAFT_VERSION = "kraft.version"
 
 OLDEST = 7
 NEWEST = 30
-SCRAM = 11
 NO_EPOCH_BUMP_ON_ISR_SHRINK = 12
 TRANSACTIONS = 13
-DELEGATION_TOKENS = 14
-CONTROLLER_REGISTRATION = 15
 DIRECTORIES = 17
 ELIGIBLE_LEADER_REPLICAS = 23
 CORDONED_DIRECTORIES = 30
@@ -56,13 +53,6 @@ def register_broker_version(level: int) -> int:
     if level >= DIRECTORIES:
         return 3
     return 2 if level > OLDEST else 1
-
-
-def broker_change_version(level: int) -> int:
-    """The version of BrokerRegistrationChangeRecord."""
-    if level >= CORDONED_DIRECTORIES:
-        return 3
-    return 2 if level >= DIRECTORIES else 1
 
 
 def partition_version(level: int) -> int:

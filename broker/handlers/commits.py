@@ -43,7 +43,6 @@ if TYPE_CHECKING:
 
 _TOPIC_ID_VERSION = 10
 _BATCHED_VERSION = 8
-_RECORDS_BYTES_MAX = (1 << 20) - 4096
 
 
 # --- OffsetCommit -------------------------------------------------------------------------
@@ -136,7 +135,8 @@ def _committing(
     records, codes = shard.offsets.commit(
         request.group_id, commits, now, retention_ms=request.retention_time_ms
     )
-    if sum(len(each.key) + len(each.value or b"") + 20 for each in records) > _RECORDS_BYTES_MAX:
+    bytes_max = shard.groups.settings().record_bytes_max
+    if sum(len(each.key) + len(each.value or b"") + 20 for each in records) > bytes_max:
         raise KafkaError(ErrorCode.INVALID_COMMIT_OFFSET_SIZE)
     return Outcome(records).reply(token, codes)
 

@@ -9,7 +9,6 @@ from __future__ import annotations
 from functools import partial
 
 from ottla.coordinator.classic_group import ClassicGroup, State
-from ottla.coordinator.group_answers import join_error
 from ottla.coordinator.joining import Client
 from ottla.coordinator.outcome import Outcome
 from ottla.protocol.errors import ErrorCode, KafkaError
@@ -114,13 +113,11 @@ async def join_group(
 ) -> JoinGroupResponse:
     host = f"/{context.connection.peer_host}"
     client = Client(context.client_id or "", host, context.version)
-    response: JoinGroupResponse
-    try:
-        shard = broker.coordinators.shard(request.group_id)
-        now = broker.world.now()
-        response = await shard.run(lambda token: shard.groups.join(request, client, now, token))
-    except KafkaError as error:
-        response = join_error(error.code, request.member_id)
+    shard = broker.coordinators.shard(request.group_id)
+    now = broker.world.now()
+    response: JoinGroupResponse = await shard.run(
+        lambda token: shard.groups.join(request, client, now, token)
+    )
     if response.protocol_name is None and context.version < _NO_PROTOCOL_VERSION:
         response.protocol_name = ""
     return response

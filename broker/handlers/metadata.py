@@ -5,6 +5,7 @@ from __future__ import annotations
 from bisect import bisect_left
 
 from ottla.broker.handlers.cluster import CLUSTER_OPERATIONS
+from ottla.broker.topic_creation import INTERNAL_TOPICS
 from ottla.protocol.errors import ErrorCode, KafkaError
 from ottla.protocol.messages.metadata import (
     DescribeTopicPartitionsRequest,
@@ -32,7 +33,6 @@ if TYPE_CHECKING:
 
     Found = TopicImage | MetadataResponseTopic
 
-INTERNAL_TOPICS = frozenset({"__consumer_offsets", "__transaction_state", "__share_group_state"})
 # READ, WRITE, CREATE, DELETE, ALTER, DESCRIBE, DESCRIBE_CONFIGS, ALTER_CONFIGS.
 TOPIC_OPERATIONS = sum(1 << code for code in (3, 4, 5, 6, 7, 8, 10, 11))
 _PARTITIONS_PER_SLICE = 2000

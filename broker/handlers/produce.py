@@ -7,6 +7,7 @@ they are appended before the handler returns, or copied.
 
 from __future__ import annotations
 
+from ottla.broker.topic_creation import INTERNAL_TOPICS
 from ottla.protocol.errors import ErrorCode, KafkaError
 from ottla.protocol.messages.produce import (
     BatchIndexAndErrorMessage,
@@ -32,7 +33,6 @@ if TYPE_CHECKING:
     from ottla.replication.partition import Acknowledgement, Partition
     from ottla.storage.clock import Now
 
-INTERNAL_TOPICS = frozenset({"__consumer_offsets", "__transaction_state", "__share_group_state"})
 ADMIN_CLIENT = "__admin_client"
 ACKS = frozenset({-1, 0, 1})
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ottla.broker.handlers.produce import INTERNAL_TOPICS
+from ottla.broker.topic_creation import INTERNAL_TOPICS
 from ottla.protocol.errors import ErrorCode, KafkaError
 from ottla.protocol.messages.topics import (
     DeleteRecordsPartitionResult,
